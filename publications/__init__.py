@@ -12,7 +12,7 @@ from __future__ import annotations
 from publications.catalogue import PAPERS, find_paper, study_file
 from publications.claims import Claim, Comparison, Outcome, Verdict, greater, judge, not_tested, same, verdict, weigh
 from publications.effects import Difference, Effect, Level, MissingRuns, average, ratio
-from publications.paper import Paper, PaperFigure, PaperTable
+from publications.paper import Coverage, Paper, PaperFigure, PaperTable, Setting
 from publications.studies import SIZES, AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point, Size
 from publications.tables import StudyTable, Tables
 
@@ -23,6 +23,7 @@ __all__ = [
     "AuditOf",
     "Claim",
     "Comparison",
+    "Coverage",
     "Difference",
     "Effect",
     "Level",
@@ -34,6 +35,7 @@ __all__ = [
     "PaperStudy",
     "PaperTable",
     "Point",
+    "Setting",
     "Size",
     "StudyTable",
     "Tables",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from publications.paper import PaperFigure
 from publications.studies import Point
 from publications.tables import StudyTable, Tables
 from wirelessfl.study import Band
+from wirelessfl.summary.style import CYCLE, LINES, ROLES, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +22,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PANEL_IN = (2.6, 2.2)
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
-"""Okabe and Ito's colours, which colour-blind readers tell apart."""
-GREY = "#7F7F7F"
-LINES = ("-", "--", ":", "-.")
+COLOURS = CYCLE
+GREY = ROLES["recorded"]
 MARKERS = "osD^vP"
+
+INKS: Mapping[str, Mapping[str, str]] = {
+    "light": {"ink": "#000000", "faint": "#B0B0B0"},
+    "dark": {"ink": "#D5D8E0", "faint": "#6B7080"},
+}
+"""Colours of text and axes, and of grids, on the page of each theme."""
+
+AXES_OF: Mapping[str, tuple[str, float]] = {
+    "test_accuracy": ("test accuracy (%)", 100.0),
+    "test_loss": ("test loss", 1.0),
+    "train_loss": ("training loss", 1.0),
+    "squared_gradient_norm": ("squared gradient norm", 1.0),
+    "gradient_norm": ("gradient norm", 1.0),
+    "clipping_norm": ("clipping norm C", 1.0),
+}
+"""What a followed number is called, and its factor; another one goes by its own name."""
 
 
 def new_figure(columns: int, rows: int = 1, *, share_y: bool = True) -> tuple[Figure, NDArray[np.object_]]:
@@ -43,19 +59,42 @@ def new_figure(columns: int, rows: int = 1, *, share_y: bool = True) -> tuple[Fi
     return figure, panels
 
 
-def draw_curves(axes: Axes, table: StudyTable, lines: Sequence[tuple[str, Point]]) -> None:
-    """Test accuracy over the rounds with its 95 % band, a line for each (label, point)."""
-    for at, (label, where) in enumerate(lines):
-        rows = table.curve(where)
+def draw_curves(
+    axes: Axes,
+    table: StudyTable,
+    lines: Sequence[tuple[str, Point]],
+    metric: str = "test_accuracy",
+    *,
+    first_colour: int = 0,
+    dashed: bool = False,
+) -> None:
+    """A number over the rounds with its 95 % band, a line for each (label, point).
+
+    Args:
+        axes: Where.
+        table: Of which study.
+        lines: (label, point).
+        metric: What is followed: one of `publications.tables.FOLLOWED`, or of the study's own.
+        first_colour: Which of `COLOURS` the first line has.
+        dashed: Whether they are references, such as training without privacy: dashed, in grey.
+
+    Raises:
+        MissingRuns: no point of ``lines`` has it.
+    """
+    factor = AXES_OF.get(metric, (metric, 1.0))[1]
+    rows_of = {label: table.curve(where, metric) for label, where in lines}
+    if not any(rows_of.values()):
+        raise MissingRuns(f"{table.name}: {metric} was not followed")
+    for at, (label, rows) in enumerate(rows_of.items(), start=first_colour):
         rounds = np.array([row.round for row in rows])
-        mean, half = (100 * np.array([getattr(row, name) for row in rows]) for name in ("mean", "half_width"))
-        colour = COLOURS[at % len(COLOURS)]
+        mean, half = (factor * np.array([getattr(row, name) for row in rows]) for name in ("mean", "half_width"))
+        colour = GREY if dashed else COLOURS[at % len(COLOURS)]
         axes.plot(
             rounds,
             mean,
             label=label,
-            linewidth=1.2 + 0.4 * min(len(lines) - 1 - at, 4),  # a curve that a later one covers shows as its rim
-            linestyle=LINES[at // len(COLOURS) % len(LINES)],
+            linewidth=1.2 + 0.4 * min(len(lines) - 1 - at + first_colour, 4),  # a covered curve shows as a rim
+            linestyle="--" if dashed else LINES[at // len(COLOURS) % len(LINES)],
             color=colour,
         )
         known = np.isfinite(half)
@@ -63,6 +102,37 @@ def draw_curves(axes: Axes, table: StudyTable, lines: Sequence[tuple[str, Point]
             rounds[known], (mean - half)[known], (mean + half)[known], alpha=0.2, linewidth=0, color=colour
         )
     axes.set_xlabel("round", fontsize=8)
+
+
+def draw_reference(axes: Axes, study: StudyTable, label: str, where: Point, metric: str = "test_accuracy") -> None:
+    """A dashed grey line of another study, such as training without privacy; nothing where that has not run."""
+    with suppress(MissingRuns):
+        draw_curves(axes, study, [(label, where)], metric, dashed=True)
+
+
+def draw_paper(axes: Axes, places: Sequence[float], values: Sequence[float], label: str = "paper") -> None:
+    """The paper's own numbers inside our picture: open diamonds in the colour of the text.
+
+    Args:
+        axes: Where.
+        places: On the horizontal axis, e.g. the last round or the tick of a level.
+        values: In the unit of the axis.
+        label: In the legend.
+    """
+    from matplotlib import rcParams
+
+    axes.plot(
+        places,
+        values,
+        label=label,
+        linestyle="none",
+        marker="D",
+        markersize=5,
+        markerfacecolor="none",
+        markeredgecolor=rcParams["text.color"],
+        markeredgewidth=0.9,
+        zorder=5,
+    )
 
 
 def draw_final(
@@ -108,9 +178,9 @@ def draw_bands(axes: Axes, lines: Sequence[tuple[str, Sequence[Band | None]]], t
     axes.set_xlim(-0.5, len(ticks) - 0.5)
 
 
-def accuracy_axis(axes: Axes) -> None:
+def accuracy_axis(axes: Axes, metric: str = "test_accuracy") -> None:
     """Names the vertical axis."""
-    axes.set_ylabel("test accuracy (%)", fontsize=8)
+    axes.set_ylabel(AXES_OF.get(metric, (metric.replace("_", " "), 1.0))[0], fontsize=8)
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int = 4) -> None:
@@ -127,19 +197,40 @@ def legend_below(figure: Figure, axes: Axes, columns: int = 4) -> None:
 
 
 def write_figure(figure: PaperFigure, tables: Tables, folder: Path) -> None:
-    """Write ``<name>.svg`` and ``<name>.png``, the same bytes for the same numbers; nothing where runs are missing."""
-    import matplotlib as mpl
-
-    files: Mapping[str, Path] = {suffix: folder / f"{figure.name}.{suffix}" for suffix in ("svg", "png")}
+    """Write a picture in both themes, see `write_both`; nothing where runs are missing."""
     try:
-        drawn = figure.draw(tables)
+        write_both(lambda: figure.draw(tables), folder, figure.name, str(tables.about["paper"]))
     except MissingRuns:
-        for file in files.values():
-            file.unlink(missing_ok=True)
-        return
-    with mpl.rc_context({"svg.hashsalt": f"{tables.about['paper']}-{figure.name}"}):
-        drawn.savefig(files["svg"], metadata={"Date": None})
-    drawn.savefig(files["png"], dpi=200, metadata={"Software": None})
+        for end in (".svg", "-dark.svg", ".png"):
+            (folder / f"{figure.name}{end}").unlink(missing_ok=True)
+
+
+def write_both(draw: Callable[[], Figure], folder: Path, name: str, paper: str) -> None:
+    """Write ``<name>.svg``, ``<name>-dark.svg`` and ``<name>.png``, the same bytes for the same numbers.
+
+    Args:
+        draw: Draws the picture; called once for each theme.
+        folder: Where it is written.
+        name: Of the files.
+        paper: Whose it is: names in the files are told apart by it.
+
+    Raises:
+        MissingRuns: a number is missing; nothing is written.
+    """
+    import matplotlib as mpl
+    from matplotlib.rcsetup import cycler
+
+    for theme, colours in INKS.items():
+        inked = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+        look: Any = {**STYLE, **dict.fromkeys(inked, colours["ink"]), "grid.color": colours["faint"]}
+        look |= {"axes.prop_cycle": cycler(color=COLOURS), "text.parse_math": True}  # powers of ten on logarithmic axes
+        with mpl.rc_context({**look, "svg.hashsalt": f"{paper}-{name}", "legend.facecolor": "none"}):
+            drawn = draw()
+            if theme == "light":
+                drawn.savefig(folder / f"{name}.svg", transparent=True, metadata={"Date": None})
+                drawn.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
+            else:
+                drawn.savefig(folder / f"{name}-dark.svg", transparent=True, metadata={"Date": None})
 
 
 def note(axes: Axes, words: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from publications.claims import Verdict, weigh
 from publications.effects import Level as Tested
 from publications.effects import MissingRuns
-from publications.figures import COLOURS, MARKERS
+from publications.figures import COLOURS, MARKERS, draw_paper
 from publications.studies import Point
 from publications.tables import Tables, matches
 
@@ -88,15 +88,30 @@ def all_better(
     return check
 
 
-def draw_levels(axes: Axes, tables: Tables, lines: Sequence[tuple[str, Method]], levels: Sequence[Level]) -> None:
+Stated = Callable[[str, Level], float | None]
+"""The paper's own accuracy in percent of a line, by its label, at a level; None where it gives none."""
+
+
+def draw_levels(
+    axes: Axes,
+    tables: Tables,
+    lines: Sequence[tuple[str, Method]],
+    levels: Sequence[Level],
+    stated: Stated = lambda label, level: None,
+) -> None:
     """Accuracy after the last round with its 95 % interval, methods side by side at each level.
 
-    A method that has not run at a level is left out there; one without any run is not in the legend.
+    A method that has not run at a level is left out there; one without any run is not in the legend. Numbers that the
+    paper states stand beside ours, as open diamonds.
     """
+    paper: list[tuple[float, float]] = []
     spread = 0.14 * (len(lines) - 1)
     for at, (label, method) in enumerate(lines):
         places, means, halves = [], [], []
         for place, level in enumerate(levels):
+            said = stated(label, level)
+            if said is not None:
+                paper.append((place + spread * (at / max(1, len(lines) - 1) - 0.5), said))
             try:
                 one = tables.band(*method.at(level))
             except (MissingRuns, ValueError):
@@ -117,6 +132,8 @@ def draw_levels(axes: Axes, tables: Tables, lines: Sequence[tuple[str, Method]],
                 capsize=2,
                 linewidth=1.0,
             )
+    if paper:
+        draw_paper(axes, [place for place, _ in paper], [value for _, value in paper])
     labels = [f"{_noise(level)}\n{SHORT[level[DATASET]]}" for level in levels]
     axes.set_xticks(np.arange(len(levels)), labels)
     axes.set_xlim(-0.6, len(levels) - 0.4)

@@ -5,9 +5,12 @@ built. A marker shows the largest size that has it, unless a size is named: ``{{
 
 | marker | becomes |
 | --- | --- |
-| ``{{ claims }}`` | every claim with its verdict, the size of its effect, and what it rests on |
+| ``{{ claims }}`` | a forest plot of the claims, each with its verdict, effect and size, and what it rests on |
 | ``{{ table NAME [SIZE] }}`` | the table of a study, or a further table of the paper |
 | ``{{ figure NAME [SIZE] }}`` | a picture with its caption |
+| ``{{ setting }}`` | the paper's setting beside ours in every size |
+| ``{{ coverage }}`` | every figure and table of the paper, and where it is, or why it is not |
+| ``{{ cost }}`` | what took how long on what; on the index: of all papers |
 | ``{{ audits }}`` | all audits, with published and accounted ε |
 | ``{{ about }}`` | sizes, seeds, versions and commands |
 | ``{{ overview }}`` | on the index: all papers, and how many claims came out how |
@@ -18,14 +21,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from publications.catalogue import PAPERS
 from publications.claims import Outcome
 from publications.files import read_rows
-from publications.page import claim_table, stored_text
+from publications.page import CLAIMS, claim_table, stored_text
 from publications.paper import Paper
+from publications.parts import cost_rows, coverage_rows, setting_rows, total_cost
 from publications.results import Judgement, Results, judge_all, largest, read_results, size_folder
 from publications.studies import SIZES, PaperStudy, Size
 from publications.tables import StudyTable, Tables
@@ -110,7 +115,13 @@ def _overview(root: Path) -> list[str]:
 
 def _claims(shown: Shown) -> list[str]:
     judged = judge_all(shown.paper, shown.results)
-    return [*claim_table(judged), "", '??? note "What each verdict rests on"', "", *_grounds(judged)]
+    plot = size_folder(shown.root, shown.paper, "small") / f"{CLAIMS}.svg"
+    caption = (
+        "The claims with their effects and 95 % intervals, numbered as in the table below. Claims without an effect "
+        "are left out."
+    )
+    forest = [*_pictures(shown.paper, "small", CLAIMS, caption), "", f"*{caption}*", ""] if plot.exists() else []
+    return [*forest, *claim_table(judged), "", '??? note "What each verdict rests on"', "", *_grounds(judged)]
 
 
 def _grounds(judged: Sequence[Judgement]) -> Iterator[str]:
@@ -167,7 +178,8 @@ def _figure(shown: Shown) -> list[str]:
 
 def _pictures(paper: Paper, size: Size, name: str, caption: str) -> list[str]:
     place = paper.name if size == "small" else f"{paper.name}/{size}"
-    return [f"![{escape(caption)}]({place}/{name}.svg)"]
+    themes = {"": "light", "-dark": "dark"}
+    return [f"![{escape(caption)}]({place}/{name}{end}.svg#only-{theme})" for end, theme in themes.items()]
 
 
 def _audits(shown: Shown) -> list[str]:
@@ -221,14 +233,36 @@ def _origin(tables: Tables) -> str:
     return "; ".join(told)
 
 
+def _setting(shown: Shown) -> list[str]:
+    rows = setting_rows(shown.paper)
+    return markdown(rows) if rows else ["*Not declared yet.*"]
+
+
+def _coverage(shown: Shown) -> list[str]:
+    rows = coverage_rows(shown.paper)
+    return markdown(rows) if rows else ["*Not declared yet.*"]
+
+
+def _all_costs(root: Path) -> list[str]:
+    rows = []
+    for paper in PAPERS.values():
+        with suppress(OutputError):
+            for size, tables in read_results(paper, root).items():
+                rows.append({"paper": f"[{paper.title}]({paper.name}.md)", "size": size, **total_cost(tables)})
+    return markdown(rows) if rows else NOT_RUN
+
+
 _FILLERS: dict[str, Callable[[Shown], list[str]]] = {
     "claims": _claims,
     "table": _table,
     "figure": _figure,
+    "setting": _setting,
+    "coverage": _coverage,
+    "cost": lambda shown: markdown(list(cost_rows(shown.results))),
     "audits": _audits,
     "about": _about,
 }
-_INDEX: dict[str, Callable[[Path], list[str]]] = {"overview": _overview}
+_INDEX: dict[str, Callable[[Path], list[str]]] = {"overview": _overview, "cost": _all_costs}
 
 
 def documentation_pictures(root: Path) -> dict[str, Path]:
@@ -236,8 +270,9 @@ def documentation_pictures(root: Path) -> dict[str, Path]:
     found = {}
     for paper in PAPERS.values():
         for size in SIZES:
-            for figure in paper.figures:
-                file = size_folder(root, paper, size) / f"{figure.name}.svg"
-                if file.exists():
-                    found[file.relative_to(root / "papers").as_posix()] = file
+            for name in (CLAIMS, *(figure.name for figure in paper.figures)):
+                for end in ("", "-dark"):
+                    file = size_folder(root, paper, size) / f"{name}{end}.svg"
+                    if file.exists():
+                        found[file.relative_to(root / "papers").as_posix()] = file
     return found

@@ -158,11 +158,17 @@ CLAIMS = (
         stuck,
     ),
     Claim("On iid data at (0.15, 0.01), FedAvg is more accurate than the baseline.", "V-B, Fig. 9", iid_beats_baseline),
-    Claim("A run of the scheme is (ε, δ)-DP for one sample at the ε stated.", "Theorems 1-4", accounting_of_updates),
+    Claim(
+        "A run of the scheme is (ε, δ)-DP for one sample at the ε stated.",
+        "Theorems 1-4",
+        accounting_of_updates,
+        everywhere=True,
+    ),
     Claim(
         "It is where an update is one step of per-sample-clipped gradients on all of a client's data.",
         "Theorems 1-4, this page",
         accounting_of_steps,
+        everywhere=True,
     ),
     Claim(
         "At equal accounted ε for one sample, Upcycled-FL is still more accurate than FedProx and FedAvg.",

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import wirelessfl as wfl
 from publications.effects import MissingRuns
-from publications.figures import write_figure
+from publications.figures import write_both, write_figure
 from publications.files import write_rows, write_study
+from publications.forest import draw_forest
 from publications.long_table import long_table
 from publications.paper import Paper
 from publications.results import Judgement, Results, judge_all, read_results, read_tables, size_folder
 from publications.tables import Tables
 from publications.texts import markdown
 from wirelessfl.errors import OutputError
+
+CLAIMS = "claims"
+"""Name of the files of the verdicts and of their picture."""
 
 
 def write_page(paper: Paper, tables: Tables, root: Path) -> Path:
@@ -77,6 +81,8 @@ def remake_claims(paper: Paper, results: Results, root: Path) -> None:
     judged = judge_all(paper, results)
     write_rows(folder / "claims.csv", claim_rows(paper, results))
     write_rows(folder / "claims.levels.csv", level_rows(judged))
+    if any(one.verdict.effect for one in judged):
+        write_both(lambda: draw_forest(judged), folder, CLAIMS, paper.name)
     (folder / "claims.md").write_text("\n".join(claim_table(judged)) + "\n", encoding="utf-8")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from publications.claims import Claim
@@ -45,6 +45,42 @@ class PaperTable:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """A line of the table *paper's setting, ours*.
+
+    Attributes:
+        name: What is set.
+        paper: As the paper has it; ``not stated`` where it does not say.
+        key: Key of the scenarios that holds ours, e.g. ``clients.count``: its values are read from the study files.
+        study: Of which study; empty for the first one of a size.
+        ours: In words, by size, where no key holds it.
+    """
+
+    name: str
+    paper: str
+    key: str = ""
+    study: str = ""
+    ours: Mapping[Size, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """A figure, table or theorem of the paper, and where it stands on its page.
+
+    Attributes:
+        item: As ``Fig. 3``.
+        shows: What it shows.
+        where: Heading of the page as a link, e.g. ``#noise-and-local-steps``; empty where it is not there.
+        reason: Why it is not there, or what differs.
+    """
+
+    item: str
+    shows: str
+    where: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper that is put to the test.
 
@@ -56,6 +92,8 @@ class Paper:
         claims: What it says, each with the check that gives the verdict.
         figures: The pictures of its page.
         tables: Further tables of its page.
+        setting: The paper's setting beside ours.
+        coverage: Every figure, table and theorem of the paper.
     """
 
     name: str
@@ -65,6 +103,8 @@ class Paper:
     claims: tuple[Claim, ...]
     figures: tuple[PaperFigure, ...] = ()
     tables: tuple[PaperTable, ...] = ()
+    setting: tuple[Setting, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
 
     def studies_in(self, size: Size) -> tuple[PaperStudy, ...]:
         """The studies that exist in a size."""

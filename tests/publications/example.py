@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from publications.claims import Claim, Comparison, greater, not_tested
 from publications.figures import accuracy_axis, draw_curves, draw_final, legend_below, new_figure
-from publications.paper import Paper, PaperFigure, PaperTable
+from publications.paper import Coverage, Paper, PaperFigure, PaperTable
 from publications.provenance import Provenance
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy
 from publications.tables import METRICS, AuditRow, CurveRow, RunRow, StudyTable, Tables
@@ -94,6 +94,7 @@ EXAMPLE = Paper(
         Claim("It works elsewhere.", "Fig. 4", lambda tables: not_tested("needs data that are not public")),
     ),
     figures=(PaperFigure("curves", "Curves.", _curves), PaperFigure("nothing", "Nothing.", _nothing)),
+    coverage=(Coverage("Fig. 1", "curves", "#curves"), Coverage("Fig. 2", "a photograph", reason="nothing to run")),
     tables=(PaperTable("more", "More", lambda tables: [{"a": 0.5, "b": "x|y"}]),),
 )
 

@@ -29,14 +29,15 @@ def test_what_lies_there(written: Path) -> None:
     assert names == {
         *(f"first{end}" for end in (".csv", ".runs.csv", ".rounds.csv", ".audits.csv")),
         *(f"second{end}" for end in (".csv", ".runs.csv", ".rounds.csv", ".audits.csv")),
-        *("about.json", "claims.csv", "claims.levels.csv", "claims.md", "curves.svg", "curves.png", "more.csv"),
+        *("about.json", "claims.csv", "claims.levels.csv", "claims.md", "more.csv"),
+        *(f"{name}{end}" for name in ("curves", "claims") for end in (".svg", "-dark.svg", ".png")),
     }
     assert json.loads((written / "about.json").read_text(encoding="utf-8"))["seeds"]["first"] == [1, 2, 3]
 
 
 def test_all_can_be_made_again_from_it_to_the_byte(written: Path) -> None:
     before = {path.name: path.read_bytes() for path in written.iterdir()}
-    for name in ("first.csv", "claims.csv", "claims.md", "curves.svg", "curves.png"):
+    for name in ("first.csv", "claims.csv", "claims.md", "curves.svg", "curves-dark.svg", "claims.png"):
         (written / name).unlink()
     remake_page(EXAMPLE, written.parents[1])
     assert {path.name: path.read_bytes() for path in written.iterdir()} == before
@@ -64,7 +65,7 @@ def test_a_page_is_filled(written: Path) -> None:
     assert "| rule | accuracy | paper |" in text
     assert "| GOOD | 70.0 ± 24.8 % | 75.0 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in text
     assert "| 0.5 | x\\|y |" in text
-    assert "![Curves.](example/curves.svg)" in text
+    assert "![Curves.](example/curves.svg#only-light)\n![Curves.](example/curves-dark.svg#only-dark)" in text
     assert text.count("*Not run yet.*") == 2
     assert "| first | small | rule GOOD | sample | 1 | 4 | 10 |" in text
     assert "$ wirelessfl papers run example --size small" in text

@@ -1,0 +1,139 @@
+"""Settings, coverage, costs and the forest plot; and the largest size that a page shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from publications import PAPERS, parts
+from publications.claims import Outcome
+from publications.effects import MissingRuns
+from publications.figures import COLOURS, GREY, draw_curves, draw_paper, draw_reference
+from publications.forest import draw_forest
+from publications.markers import fill
+from publications.page import write_page
+from publications.paper import Paper, Setting
+from publications.results import judge_all, read_results
+from publications.studies import STUDIES
+from publications.tables import Tables
+from publications.texts import duration
+from tests.publications.example import ABOUT, EXAMPLE, RULE, TABLES
+from wirelessfl.summary.style import CYCLE, ROLES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Path:
+    """Small with everything, full with one point of which a seed is missing and one that is complete."""
+    write_page(EXAMPLE, TABLES, tmp_path)
+    first = TABLES.study("first")
+    runs = tuple(run for run in first.runs if run.point[RULE] != "same" or run.seed < 3)
+    table = replace(first, runs=runs, stored=len(runs))
+    write_page(EXAMPLE, Tables({**ABOUT, "size": "full", "runs": {"first": 9}}, {"first": table}), tmp_path)
+    return tmp_path
+
+
+def test_a_claim_is_judged_at_the_largest_size_that_has_it(both: Path) -> None:
+    judged = judge_all(EXAMPLE, read_results(EXAMPLE, both))
+    assert [(one.size, one.at_paper_size) for one in judged[:3]] == [
+        ("full", "yes"),
+        ("full", "yes"),
+        ("small", "no: small"),  # of one point in full the last seed is missing
+    ]
+    assert judged[0].smaller["small"].outcome is Outcome.CONFIRMED
+    assert judged[4].size is None
+
+
+def test_the_page_shows_the_largest_size_and_the_small_one_folded(both: Path) -> None:
+    text = fill("{{ table first }}\n\n{{ figure curves }}\n\n{{ claims }}\n\n{{ about }}", both, EXAMPLE)
+    assert "*Size `full`, 8 of 9 runs; points that lack one are left out.*" in text
+    assert '??? note "The same in size small"' in text
+    assert "(example/full/curves.svg#only-light)" in text
+    assert "(example/claims-dark.svg#only-dark)" in text
+    assert "| yes (small: confirmed) |" in text
+    assert "Size `full`: 3 seeds a point, 8 of 9 runs; wirelessfl 0, commit `0123456789ab`, stream version 1" in text
+    assert "Size `full`" not in fill("{{ table first small }}", both, EXAMPLE)
+    with pytest.raises(ValueError, match="found size huge"):
+        fill("{{ table first huge }}", both, EXAMPLE)
+
+
+def test_costs_follow_from_recorded_times(both: Path) -> None:
+    rows = list(parts.cost_rows(read_results(EXAMPLE, both)))
+    assert rows[-1] == {
+        "size": "full",
+        "study": "first",
+        "runs": "8 of 9",
+        "a run, median": "2.5 s",
+        "all": "15 s",
+        "on": "cpu, 1 thread",
+    }
+    assert [duration(one) for one in (1.234, 45.0, 300.0, 9000.0, math.nan)] == ["1.2 s", "45 s", "5 min", "2.5 h", "–"]
+
+
+def test_our_setting_is_read_from_the_study_files() -> None:
+    ota = PAPERS["ota-cross-layer-dp"]
+    lines = (
+        Setting("rounds", "80", "rounds"),
+        Setting("users", "50", "clients.count", "with-jammer"),
+        Setting("data", "EMNIST", ours={"small": "a part of it"}),
+    )
+    rounds, users, data = parts.setting_rows(replace(ota, setting=lines))
+    assert rounds["here, `full`"] == "80" and rounds["here, `small`"] != "80"
+    assert users["paper"] == users["here, `full`"] == "50"
+    assert (data["here, `small`"], data["here, `full`"]) == ("a part of it", "–")
+    with pytest.raises(ValueError, match=r"names the key clients\.size"):
+        parts.setting_rows(replace(ota, setting=(Setting("users", "50", "clients.size"),)))
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=list(PAPERS))
+def test_what_a_paper_declares_is_there(paper: Paper) -> None:
+    """Its settings have their keys, its coverage its headings, and its sizes their files."""
+    assert len(parts.setting_rows(paper)) == len(paper.setting)
+    slugify = pytest.importorskip("markdown.extensions.toc").slugify
+    headings = [line.lstrip("# ") for line in (DOCS / f"{paper.name}.md").read_text().splitlines() if line[:1] == "#"]
+    anchors = {f"#{slugify(heading, '-')}" for heading in headings}
+    for one in paper.coverage:
+        assert one.where in anchors or (not one.where and one.reason), one
+    for size in ("small", "medium", "full"):
+        files = {file.stem for file in (STUDIES / paper.name / size).glob("*.yaml")}
+        assert files == {study.name for study in paper.studies if size in study.sizes}
+
+
+def test_coverage_says_where_or_why_not() -> None:
+    first, second = parts.coverage_rows(EXAMPLE)
+    assert first["here"] == "[on this page](#curves)"
+    assert (second["here"], second["remark"]) == ("not here", "nothing to run")
+
+
+def test_the_forest_plot_has_every_claim_with_an_effect(both: Path) -> None:
+    judged = judge_all(EXAMPLE, read_results(EXAMPLE, both))
+    (axes,) = draw_forest(judged).axes
+    assert [label.get_text().split(".")[0] for label in axes.get_yticklabels()] == ["1", "2", "3", "4"]
+    colours = [line.get_color() for line in axes.lines if line.get_marker() == "o"]
+    assert colours == [ROLES[name] for name in ("participated", "crashed", "recorded", "crashed")]
+    faces = [line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o"]
+    assert faces[2] == "none" and "none" not in faces[:2]  # the third is from the small size
+
+
+def test_curves_follow_losses_too_with_a_dashed_reference_and_the_papers_numbers() -> None:
+    first = TABLES.study("first")
+    losses = tuple(replace(row, metric="train_loss", mean=1.0) for row in first.curves)
+    table = replace(first, curves=(*first.curves, *losses))
+    axes = Figure().subplots()
+    draw_curves(axes, table, [("good", {RULE: "good"})], "train_loss")
+    draw_reference(axes, table, "bad", {RULE: "bad"}, "train_loss")
+    draw_reference(axes, table, "absent", {RULE: "bad"}, "gradient_norm")
+    draw_paper(axes, [2], [1.1])
+    assert axes.get_legend_handles_labels()[1] == ["good", "bad", "paper"]
+    good, bad, paper = axes.lines
+    assert np.asarray(good.get_ydata()).tolist() == [1.0, 1.0]  # not in percent
+    assert (bad.get_linestyle(), bad.get_color(), paper.get_marker()) == ("--", GREY, "D")
+    with pytest.raises(MissingRuns, match="gradient_norm was not followed"):
+        draw_curves(axes, table, [("good", {RULE: "good"})], "gradient_norm")
+    assert COLOURS == CYCLE
