@@ -21,6 +21,7 @@ from publications.results import largest, read_results, read_tables, size_folder
 from publications.runner import Request, collect_paper, run_paper
 from publications.studies import SIZES, Size
 from publications.texts import table_for_people
+from publications.tuning_command import tune_paper
 from wirelessfl.errors import CheckFailed, OutputError
 
 
@@ -152,6 +153,34 @@ def _write(request: Request, out: Path, *, quiet: bool) -> None:
         _print(request.paper, out)
         click.echo(f"runs  {stored_text(tables)} of size {request.size}")
         click.echo(f"page  {folder}")
+
+
+@command.command()
+@click.argument("name")
+@size_option
+@click.option("--sweep", "only", multiple=True, metavar="NAME", help="This sweep alone; repeat it for more.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes [one a core].")
+@click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
+@out_option
+@click.option("--quiet", is_flag=True, help="No progress and no tables.")
+def tune(
+    name: str, size: Size, only: tuple[str, ...], workers: int | None, resume: bool, out: Path, quiet: bool
+) -> None:
+    """Tune every compared method of the paper NAME on validation samples, all by the same budget.
+
+    Writes tuning-SWEEP.csv and its picture to results/papers/NAME, and beside the other studies of the paper the study
+    tuned-SWEEP, which runs every method at the setting that won. Traces go to results/papers-runs/NAME/tuning/SIZE.
+    """
+    tune_paper(
+        name,
+        size,
+        only,
+        size_folder(out, find_paper(name), size),
+        out / "papers-runs" / name / "tuning" / size,
+        workers=workers,
+        resume=resume,
+        quiet=quiet,
+    )
 
 
 @command.command()

@@ -11,6 +11,7 @@ built. A marker shows the largest size that has it, unless a size is named: ``{{
 | ``{{ setting }}`` | the paper's setting beside ours in every size |
 | ``{{ coverage }}`` | every figure and table of the paper, and where it is, or why it is not |
 | ``{{ cost }}`` | what took how long on what; on the index: of all papers |
+| ``{{ tuning NAME [SIZE] }}`` | what was tuned for the study ``tuned-NAME``, and what was chosen |
 | ``{{ audits }}`` | all audits, with published and accounted ε |
 | ``{{ about }}`` | sizes, seeds, versions and commands |
 | ``{{ overview }}`` | on the index: all papers, and how many claims came out how |
@@ -35,6 +36,7 @@ from publications.results import Judgement, Results, judge_all, largest, read_re
 from publications.studies import SIZES, PaperStudy, Size
 from publications.tables import StudyTable, Tables
 from publications.texts import epsilon, escape, markdown, table_for_people
+from publications.tuning_page import tuning_lines, tuning_pictures
 from wirelessfl.errors import OutputError
 
 _MARKER = re.compile(r"^\{\{ *(\w+)(?: +([\w.-]+))?(?: +([\w.-]+))? *\}\}$", re.MULTILINE)
@@ -182,6 +184,14 @@ def _pictures(paper: Paper, size: Size, name: str, caption: str) -> list[str]:
     return [f"![{escape(caption)}]({place}/{name}{end}.svg#only-{theme})" for end, theme in themes.items()]
 
 
+def _tuning(shown: Shown) -> list[str]:
+    lines = tuning_lines(shown.paper.name, shown.name, shown.root / "papers" / shown.paper.name, shown.size)
+    tuned = f"tuned-{shown.name}"
+    if tuned in {study.name for study in shown.paper.studies}:
+        lines += ["", "At these settings, on the test set:", "", *_table(shown._replace(name=tuned))]
+    return lines
+
+
 def _audits(shown: Shown) -> list[str]:
     lines = [
         "| study | size | point | unit | ε published | ε empirical, at least | ε accounted |",
@@ -259,6 +269,7 @@ _FILLERS: dict[str, Callable[[Shown], list[str]]] = {
     "setting": _setting,
     "coverage": _coverage,
     "cost": lambda shown: markdown(list(cost_rows(shown.results))),
+    "tuning": _tuning,
     "audits": _audits,
     "about": _about,
 }
@@ -267,7 +278,7 @@ _INDEX: dict[str, Callable[[Path], list[str]]] = {"overview": _overview, "cost":
 
 def documentation_pictures(root: Path) -> dict[str, Path]:
     """The pictures that pages show: path below ``docs/papers`` to the file."""
-    found = {}
+    found = tuning_pictures(root)
     for paper in PAPERS.values():
         for size in SIZES:
             for name in (CLAIMS, *(figure.name for figure in paper.figures)):

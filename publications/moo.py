@@ -25,6 +25,7 @@ from publications.moo_theory import THEORY_CLAIMS, THEORY_FIGURE
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point
 from publications.tables import Tables
+from publications.tuning_runs import tuned_studies
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -244,6 +245,7 @@ MULTI_OBJECTIVE = Paper(
         PaperStudy("moo-private", "MOO with private feedback, at equal accounted ε", audits=AUDIT, words=WORDS),
         PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", words=WORDS),
         PaperStudy("dynamic-equal", "dynamic DP at equal accounted ε", sizes=("full",), words=WORDS),
+        *tuned_studies("moo-adaptive-clipping"),
     ),
     claims=CLAIMS,
     figures=(

@@ -49,6 +49,7 @@ from publications.ota_points import (
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.repetition import REPETITION_CLAIMS, REPETITION_FIGURE
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
+from publications.tuning_runs import tuned_studies
 
 WORDS = {
     ALGORITHM: "algorithm",
@@ -190,7 +191,7 @@ OTA = Paper(
     name="ota-cross-layer-dp",
     title="Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework",
     reference="Mao, Yin, Yener, Liu, 2024",
-    studies=(*STUDIES, OTA_BOUND_STUDY),
+    studies=(*STUDIES, *tuned_studies("ota-cross-layer-dp"), OTA_BOUND_STUDY),
     claims=CLAIMS,
     figures=(
         PaperFigure(

@@ -12,6 +12,7 @@ from publications.paper import Paper, PaperFigure, PaperTable
 from publications.spectrum import draw_spectra, spectrum_rows
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
 from publications.tables import Tables
+from publications.tuning_runs import tuned_studies
 from publications.wavelet_claims import CLAIMS
 from publications.wavelet_methods import (
     DP_SGD,
@@ -114,6 +115,7 @@ WAVELET = Paper(
         PaperStudy("dynamic-equal", "Dyn-DP-SGD at equal accounted ε", sizes=("small",), words=WORDS),
         PaperStudy("third", "DP-SGD with a third of the multiplier and √3 times the norm", words=WORDS),
         PaperStudy("fifth", "DP-SGD with a fifth of the multiplier and twice the norm", words=WORDS),
+        *tuned_studies("wavelet-dp-fl"),
     ),
     claims=CLAIMS,
     figures=(

@@ -11,6 +11,7 @@ from publications.figures import accuracy_axis, draw_curves, legend_below, new_f
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
 from publications.tables import Tables, value_of
+from publications.tuning_runs import tuned_studies
 from publications.zcdp_claims import CLAIMS
 from publications.zcdp_points import (
     EPSILON,
@@ -118,7 +119,7 @@ def _studies() -> tuple[PaperStudy, ...]:
         studies.append(PaperStudy(f"trade-off-{kind}", title, equal=_equal(kind), words=WORDS))
     for kind, words in KINDS.items():
         studies.append(PaperStudy(f"equal-{kind}", f"{words} at equal accounted ε", words=WORDS))
-    return (*studies, ZCDP_BOUND_STUDY)
+    return (*studies, *tuned_studies("zcdp-secure-aggregation"), ZCDP_BOUND_STUDY)
 
 
 ZCDP = Paper(

@@ -1,0 +1,161 @@
+"""Pictures and tables of what was tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from publications.figures import COLOURS, MARKERS, legend_below, new_figure, write_both
+from publications.studies import Size
+from publications.sweeps import SWEEPS, find_sweep, sweeps_named
+from publications.texts import markdown
+from publications.tuning import Score, Sweep, Trial, at_the_edge, scores, winner
+from publications.tuning_runs import read_trials
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
+    """Mean validation accuracy over each tuned key, every setting as a point.
+
+    A line joins the best setting at each value; the ring is the setting that won.
+    """
+    found = [scores(sweep, method, trials) for method in sweep.methods]
+    keys = list(dict.fromkeys(key for method in sweep.methods for key in method.grid))
+    figure, panels = new_figure(len(keys))
+    for axes, key in zip(panels[0], keys, strict=True):
+        for at, tried in enumerate(found):
+            if key in tried[0].values:
+                _draw(axes, key, tried, at, sweep.methods[at].name)
+        axes.set_xscale("log")
+        _mark_values(axes, sorted({one.values[key] for tried in found for one in tried if key in one.values}))
+        axes.set_xlabel(sweep.words.get(key, key), fontsize=8)
+    # Settings that fail lie far below; what decides lies near the best.
+    best = 100 * max(one.accuracy for tried in found for one in tried)
+    median = 100 * float(np.median([one.accuracy for tried in found for one in tried]))
+    panels[0][0].set_ylim(best - max(1.0, 1.6 * (best - median)), best + 0.12 * max(1.0, best - median))
+    panels[0][0].set_ylabel("validation accuracy (%)", fontsize=8)
+    legend_below(figure, panels[0][0])
+    return figure
+
+
+def _draw(axes: Axes, key: str, tried: Sequence[Score], at: int, name: str) -> None:
+    colour, marker = COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)]
+    beside = 1.06 ** (at - 1)  # so that equal points of several methods stay apart
+    values = sorted({one.values[key] for one in tried})
+    best = [winner([one for one in tried if one.values[key] == value]) for value in values]
+    axes.plot(
+        [one.values[key] * beside for one in tried],
+        [100 * one.accuracy for one in tried],
+        linestyle="none",
+        marker=marker,
+        markersize=2.5,
+        alpha=0.4,
+        color=colour,
+    )
+    axes.plot(
+        [value * beside for value in values],
+        [100 * one.accuracy for one in best],
+        color=colour,
+        linewidth=1.2,
+        marker=marker,
+        markersize=3.5,
+        label=name,
+    )
+    chosen = winner(tried)
+    axes.plot(
+        [chosen.values[key] * beside],
+        [100 * chosen.accuracy],
+        marker="o",
+        markersize=9,
+        markerfacecolor="none",
+        markeredgecolor=colour,
+        linestyle="none",
+    )
+
+
+def _mark_values(axes: Axes, values: Sequence[float]) -> None:
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xticks(list(values), [f"{value:g}" for value in values], rotation=45 if len(values) > 4 else 0)
+
+
+def write_sweep_figure(folder: Path, paper: str, sweep: Sweep, trials: Sequence[Trial]) -> None:
+    """Write ``tuning-<sweep>`` in both themes, the same bytes for the same numbers."""
+    write_both(lambda: draw_sweep(sweep, trials), folder, f"tuning-{sweep.name}", paper)
+
+
+def choice_rows(sweep: Sweep, trials: Sequence[Trial]) -> list[dict[str, str]]:
+    """What was chosen: a row a method, with the accuracy that its untuned setting has."""
+    rows = []
+    for method in sweep.methods:
+        tried = scores(sweep, method, trials)
+        chosen = winner(tried)
+        edge = at_the_edge(method, chosen.values)
+        rows.append(
+            {
+                "method": method.name,
+                "settings × seeds": f"{len(tried)} × {len(sweep.seeds)}",
+                "before": f"{_told(sweep, method.start)}: {100 * tried[0].accuracy:.2f} %",
+                "chosen": f"{_told(sweep, chosen.values)}: {100 * chosen.accuracy:.2f} %",
+                "range of the seeds": f"{100 * chosen.low:.2f} to {100 * chosen.high:.2f} %",
+                "at the edge of the grid": ", ".join(sweep.words.get(key, key) for key in edge) or "–",
+            }
+        )
+    return rows
+
+
+def _told(sweep: Sweep, values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{sweep.words.get(key, key)} {value:g}" for key, value in values.items())
+
+
+def tuning_lines(paper: str, name: str, folder: Path, size: Size | None = None) -> list[str]:
+    """The marker ``{{ tuning NAME }}``: picture and table of a sweep.
+
+    Args:
+        paper: Name of the paper.
+        name: Name of the sweep.
+        folder: The paper's folder of results.
+        size: In which size; None for the largest that has run.
+
+    Raises:
+        ValueError: the paper has no such sweep.
+    """
+    sweeps = [find_sweep(paper, name, size)] if size else sweeps_named(paper, name)
+    for sweep in reversed(sweeps):
+        below = "" if sweep.size == "small" else f"{sweep.size}/"
+        trials = read_trials(folder / below, sweep)
+        if trials:
+            return _shown(sweep, trials, f"{paper}/{below}")
+    first = sweeps[0]
+    return [f"*Not run yet: `python -m publications tune {paper} --size {first.size}`, {first.runs} runs.*"]
+
+
+def _shown(sweep: Sweep, trials: Sequence[Trial], place: str) -> list[str]:
+    caption = (
+        f"{sweep.title}: validation accuracy over each tuned key. Points are settings, means of {len(sweep.seeds)} "
+        "seeds; lines join the best at each value; rings are what was chosen. Settings far below are cut off."
+    )
+    file = f"{place}tuning-{sweep.name}"
+    pictures = [f"![{caption}]({file}.svg#only-light)", f"![{caption}]({file}-dark.svg#only-dark)"]
+    return [*pictures, "", f"*{caption} Size `{sweep.size}`.*", "", *markdown(choice_rows(sweep, trials))]
+
+
+def tuning_pictures(root: Path) -> dict[str, Path]:
+    """The pictures of all sweeps: path below ``docs/papers`` to the file."""
+    found = {}
+    for paper, sweeps in SWEEPS.items():
+        for sweep in sweeps:
+            folder = Path(paper) if sweep.size == "small" else Path(paper) / sweep.size
+            for end in ("", "-dark"):
+                file = root / "papers" / folder / f"tuning-{sweep.name}{end}.svg"
+                if file.exists():
+                    found[(folder / file.name).as_posix()] = file
+    return found
