@@ -73,7 +73,7 @@ def compare_run(design: StudyDesign, run: Run, before: RunRow, work: Path) -> li
     To the last digit under the torch with which it was recorded; within `TOLERANCE` under another; to the six digits
     that were stored where nothing was kept of its origin.
     """
-    result = wfl.simulate(run.scenario, work / run.id, pictures=False)
+    result = wfl.simulate(run.scenario, work / run.id, pictures=False, **before.provenance.plan)
     point = point_at(design, run.levels)
     again = run_row(point, before.seed, run.id, result.to_dataframe(), result.summary, before.provenance)
     compared = METRICS if before.provenance.kept else [one for one in METRICS if not math.isnan(before.numbers[one])]

@@ -98,7 +98,10 @@ def fill(text: str, root: Path, paper: Paper | None) -> str:
 
 def _overview(root: Path) -> list[str]:
     words = [outcome.value for outcome in Outcome]
-    lines = [f"| paper | sizes | {' | '.join(words)} | at the paper's size |", "| --- " * (len(words) + 3) + "|"]
+    lines = [
+        f"| paper | sizes | {' | '.join(words)} | at the paper's size, or any |",
+        "| --- " * (len(words) + 3) + "|",
+    ]
     for paper in PAPERS.values():
         link = f"[{paper.title}]({paper.name}.md)"
         try:

@@ -40,6 +40,12 @@ class Provenance:
     seconds: float = math.nan
 
     @property
+    def plan(self) -> dict[str, Any]:
+        """Device and threads as `wirelessfl.simulate` takes them; sums of other threads round differently."""
+        where, _, threads = self.device.partition(", ")
+        return {"device": where, "threads": int(threads.split()[0])} if threads else {}
+
+    @property
     def kept(self) -> bool:
         """Whether anything was kept: runs stored before this was done have nothing, and six digits only."""
         return self.version != ""

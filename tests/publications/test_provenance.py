@@ -11,7 +11,7 @@ import wirelessfl as wfl
 from publications import runner
 from publications.collect import begun_runs, collect, finished_runs
 from publications.paper import Paper
-from publications.provenance import Notes, current_commit
+from publications.provenance import UNKNOWN, Notes, Provenance, current_commit
 from publications.runner import Request, collect_paper
 from publications.studies import PaperStudy
 from wirelessfl.errors import OutputError
@@ -24,6 +24,12 @@ STUDY = "base: quickstart\nset: {rounds: 2, clients.count: 5}\ngrid: {training.e
 def git(folder: Path, *words: str) -> str:
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_run_is_made_again_on_as_many_threads() -> None:
+    assert Provenance(device="cpu, 1 thread").plan == {"device": "cpu", "threads": 1}
+    assert Provenance(device="cuda, 16 threads").plan == {"device": "cuda", "threads": 16}
+    assert UNKNOWN.plan == {}
 
 
 def test_a_changed_tree_is_marked(tmp_path: Path) -> None:
