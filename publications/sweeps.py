@@ -33,9 +33,13 @@ def _adult(kind: str, size: Size) -> Sweep:
     The largest batch is all that a device trains on: 450 of 500 samples, 1,831 of 2,035.
     """
     steps, rate = {"logistic": (10, 0.5), "network": (5, 2.0)}[kind]
-    batches = {"small": (50, 100, 225, 450), "full": (204, 407, 916, 1831)}[size]
+    batches = {
+        "small": {"logistic": (50, 150, 450), "network": (50, 100, 450)},
+        "full": {"logistic": (204, 600, 1831), "network": (204, 407, 1831)},
+    }[size][kind]
     start = {LR: rate, BATCH: batches[0] if kind == "logistic" else batches[1], CLIP: 1.0}
-    grid = {LR: (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0), BATCH: batches, CLIP: (0.25, 0.5, 1.0, 2.0)}
+    # Where most gradients are clipped a step is the rate times C: the two values of C halve the distance of the rates.
+    grid = {LR: (0.5, 2.0, 8.0, 32.0), BATCH: batches, CLIP: (0.5, 1.0)}
     accounted: dict[str, Any] = {"epsilon": 10.0, "target": "accounted"}
     shuffled = {"mechanism": "zcdp", **accounted}
     poisson = {"mechanism": "gaussian", "sampling": "poisson", **accounted}
@@ -46,7 +50,7 @@ def _adult(kind: str, size: Size) -> Sweep:
     )
     words = {"logistic": "Logistic regression", "network": "Network of three layers"}[kind]
     title = f"{words} at equal accounted ε = 10"
-    return Sweep(kind, title, size, f"against-dp-sgd-{kind}", 16, methods, {"evaluate.every": 5}, WORDS)
+    return Sweep(kind, title, size, f"against-dp-sgd-{kind}", 24, methods, {"evaluate.every": 5}, WORDS)
 
 
 # --- noise on wavelet coefficients -------------------------------------------------------------------------------
