@@ -203,11 +203,11 @@ def winner(found: Sequence[Score]) -> Score:
 
 
 def at_the_edge(method: TunedMethod, setting: Setting) -> tuple[str, ...]:
-    """Tuned numbers whose value is the first or last of three or more: a wider grid might find better ones."""
+    """Tuned numbers whose value is the first or last of several: a wider grid might find better ones."""
     return tuple(
         key
         for key, values in method.grid.items()
-        if len(values) > 2 and setting[key] in (values[0], values[-1]) and isinstance(setting[key], int | float)
+        if len(values) > 1 and setting[key] in (values[0], values[-1]) and isinstance(setting[key], int | float)
     )
 
 

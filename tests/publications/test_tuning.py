@@ -132,13 +132,15 @@ def test_tuned_studies_are_what_the_sweeps_chose(paper: str, sweep: Sweep) -> No
         assert len(trials) == sweep.runs
 
 
-def test_adult_is_tuned_at_one_accounted_epsilon() -> None:
-    """A batch changes the noise: with equal participation the ε of all settings is the same."""
+def test_adult_is_tuned_below_one_accounted_epsilon() -> None:
+    """Noise is calibrated to ε = 10 for 20 rounds of every device; a device that missed some has spent a little less.
+
+    With noise that did not follow the batch the ε of the largest would be a multiple of that of the smallest.
+    """
     for sweep in SWEEPS["zcdp-secure-aggregation"]:
         folder = size_folder(RESULTS, PAPERS["zcdp-secure-aggregation"], sweep.size)
-        for seed in sweep.seeds:
-            spent = [one.epsilon for one in read_trials(folder, sweep) if one.seed == seed]
-            assert not spent or max(spent) < 1.01 * min(spent)
+        for one in read_trials(folder, sweep):
+            assert 8.5 < one.epsilon <= 10
 
 
 # --- a sweep from its runs to its study --------------------------------------------------------------------------
