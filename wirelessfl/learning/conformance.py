@@ -184,7 +184,7 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
         for holds, found in (
             (inside, f"select gives {chosen}; allowed are at most {count} numbers from 0 to {registered - 1}"),
             (bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend"),
-            (again, "the same context gives other clients: where does the randomness come from?"),
+            (again, "the same context gives other clients; all randomness must come from the context"),
         ):
             require(holds, found)
 
@@ -247,7 +247,7 @@ def check_availability(model: AvailabilityModel, clients: int = 200, rounds: int
         there = whole.available(everyone, round_index, streams)
         check_array("available", there, (clients,), np.bool_)
         for model_of, asked, expected, found in (
-            (again, everyone, there, "the same streams give another answer: where does the randomness come from?"),
+            (again, everyone, there, "the same streams give another answer; all randomness must come from the streams"),
             (part, some, there[some], "a client's presence depends on which other clients are selected"),
             (resumed, everyone, there, "a model that goes on from its state gives another answer"),
         ):

@@ -102,7 +102,7 @@ def check_partition(
     except (TypeError, ValueError, DataError) as error:
         raise CheckFailed(f"not conforming: {error}") from error
     same = np.array_equal(first.order, again.order) and np.array_equal(first.offsets, again.offsets)
-    require(same, "an equal generator gives other shares: where does the randomness come from?")
+    require(same, "an equal generator gives other shares; all randomness must come from the generator")
 
 
 def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, seed: int = 0) -> None:

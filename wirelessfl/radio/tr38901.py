@@ -84,7 +84,7 @@ def tr38901_path_loss_db(
         f"antennas must stand above {ENVIRONMENT_HEIGHT} m, not at h_bs={h_bs} and h_ut={h_ut}",
     )
     distance_3d = np.hypot(distance_2d, h_bs - h_ut)
-    precondition(np.all(distance_3d > 0), "a terminal stands where the base station is")
+    precondition(np.all(distance_3d > 0), "a terminal is at the place of the base station")
     with_los = _line_of_sight_loss(constants, distance_2d, distance_3d, carrier_hz, h_bs, h_ut)
     intercept, slope, frequency_slope, height_slope = constants.beyond
     without = intercept + slope * np.log10(distance_3d) + frequency_slope * np.log10(carrier_hz / 1e9)
@@ -140,7 +140,7 @@ def _line_of_sight_loss(
 
 
 def _high_terminal_factor(distance_2d: NDArray[np.float64], h_ut: float) -> NDArray[np.float64] | float:
-    precondition(h_ut <= 23, f"urban macro knows terminals up to 23 m, not {h_ut} m")
+    precondition(h_ut <= 23, f"urban macro is defined for terminals up to 23 m, not {h_ut} m")
     if h_ut <= 13:
         return 1.0
     height = ((h_ut - 13.0) / 10.0) ** 1.5
