@@ -46,7 +46,7 @@ def test_divisions_conform(name: str) -> None:
         (outside.OneForAll().divide, "rows must be different numbers"),
         (lambda data, count, generator: [0], "allowed: a learning.Partition"),
         (lambda data, count, generator: iid_partition(len(data.train), count - 1, generator), "do not cut"),
-        (lambda data, count, generator: iid_partition(400, count, np.random.default_rng()), "randomness come from"),
+        (lambda data, count, generator: iid_partition(400, count, np.random.default_rng()), "randomness must come"),
         (lambda data, count, generator: natural_partition(data.owners, 99), "10 natural owners"),
     ],
 )

@@ -163,7 +163,7 @@ def test_where_the_model_holds() -> None:
         (("uma", -np.ones(1), np.ones(1, bool), CARRIER, 25.0, 1.5), "distances"),
         (("uma", np.ones(1), np.ones(1, bool), 0.0, 25.0, 1.5), "carrier"),
         (("uma", np.ones(1), np.ones(1, bool), CARRIER, 25.0, 1.0), "above"),
-        (("inh", np.zeros(1), np.ones(1, bool), CARRIER, 1.5, 1.5), "where the base station is"),
+        (("inh", np.zeros(1), np.ones(1, bool), CARRIER, 1.5, 1.5), "at the place of the base station"),
     ],
 )
 def test_bad_path_loss_arguments_are_refused(arguments: tuple[object, ...], message: str) -> None:
