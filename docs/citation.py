@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 
 FILE = Path(__file__).resolve().parents[1] / "CITATION.cff"
 _PLACE = re.compile(r"^<!-- bibtex: (?P<what>package|papers) -->$", re.MULTILINE)

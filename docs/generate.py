@@ -16,7 +16,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 from publications.markers import documentation_pictures, fill
 from wirelessfl.cli import main
 from wirelessfl.scenario import Scenario, all_keys, list_shipped

@@ -5,6 +5,7 @@ from __future__ import annotations
 from publications.bound_pages import OTA_BOUND_CLAIMS, OTA_BOUND_FIGURE, OTA_BOUND_STUDY
 from publications.claims import Claim
 from publications.ota_checks import (
+    EARLY,
     accounting_of_steps,
     accounting_of_updates,
     accuracy_of_exact,
@@ -22,14 +23,17 @@ from publications.ota_checks import (
 from publications.ota_page import (
     calibration_rows,
     cost_rows,
+    draw_clip,
     draw_cost,
     draw_drift,
     draw_iid,
+    draw_losses,
     draw_with_jammer,
     draw_without_jammer,
 )
 from publications.ota_points import (
     ALGORITHM,
+    ALGORITHMS,
     ALONE,
     CALIBRATION,
     CLIP,
@@ -46,6 +50,7 @@ from publications.ota_points import (
     SWEEP,
     UNIT,
 )
+from publications.ota_setting import COVERAGE, SETTING
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.repetition import REPETITION_CLAIMS, REPETITION_FIGURE
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
@@ -139,8 +144,18 @@ STUDIES = (
 )
 
 CLAIMS = (
-    Claim("Upcycled-FL is more accurate than FedProx.", "V-A, Fig. 2, 4", ordered("upcycled", "fedprox")),
-    Claim("FedProx is more accurate than FedAvg.", "V-A, Fig. 2, 4", ordered("fedprox", "fedavg")),
+    *(
+        Claim(f"{ALGORITHMS[first]} is more accurate than {ALGORITHMS[second]}, {when}.", "V-A, Fig. 2, 4", check)
+        for first, second in (
+            ("upcycled", "fedprox"),
+            ("upcycled", "fedavg"),
+            ("fedprox", "fedavg"),
+        )
+        for when, check in (
+            ("in the first quarter of the rounds", ordered(first, second, EARLY)),
+            ("in the last quarter", ordered(first, second)),
+        )
+    ),
     Claim(
         "Each of the three, with the proposed power control, is more accurate than the baseline [13] at the same ε.",
         "V-A, Fig. 2, 4",
@@ -193,12 +208,24 @@ OTA = Paper(
     reference="Mao, Yin, Yener, Liu, 2024",
     studies=(*STUDIES, *tuned_studies("ota-cross-layer-dp"), OTA_BOUND_STUDY),
     claims=CLAIMS,
+    setting=SETTING,
+    coverage=COVERAGE,
     figures=(
         PaperFigure(
             "without-jammer",
             "Receiver noise alone, after Fig. 2 and 4: test accuracy over the rounds, mean and 95 % band over seeds. "
             "Both pairs of ε and δ belong to one and the same noise.",
             draw_without_jammer,
+        ),
+        PaperFigure(
+            "losses",
+            "Training loss over the rounds, after Fig. 3, 5 and 10: mean and 95 % band over seeds, logarithmic.",
+            draw_losses,
+        ),
+        PaperFigure(
+            "clip-sweep",
+            "Test accuracy in the last quarter of the rounds against the clip norm τ, mean and 95 % interval.",
+            draw_clip,
         ),
         PaperFigure(
             "twenty-epochs",

@@ -9,6 +9,7 @@ from publications.ota_checks import power_saving
 from publications.ota_points import (
     ALGORITHMS,
     ALONE,
+    CLIPS,
     DRIFT,
     EPSILONS,
     IID,
@@ -17,6 +18,7 @@ from publications.ota_points import (
     PAIRS,
     Place,
     alone,
+    clipped,
     drift,
     equal,
     iid,
@@ -40,6 +42,39 @@ def draw_without_jammer(tables: Tables) -> Figure:
         note(axes, f"ε = {pair[0]}, δ = {pair[1]:g}")
     accuracy_axis(panels[0][0])
     legend_below(figure, panels[0][0])
+    return figure
+
+
+def draw_losses(tables: Tables) -> Figure:
+    """Figures 3 and 5, and Figure 10."""
+    figure, panels = new_figure(len(PAIRS) + 1, share_y=False)
+    for axes, pair in zip(panels[0], PAIRS, strict=False):
+        lines = [(words, alone(name, pair)[1]) for name, words in ALGORITHMS.items()]
+        lines.append((BASELINE, alone("fedavg", pair, "privacy_for_free")[1]))
+        draw_curves(axes, tables.study(ALONE), lines, "train_loss")
+        axes.set_title(f"ε = {pair[0]}, δ = {pair[1]:g}", fontsize=8)
+    lines = [("FedAvg", iid("cross_layer")[1]), (BASELINE, iid("privacy_for_free")[1])]
+    draw_curves(panels[0][2], tables.study(IID), lines, "train_loss", first_colour=2)
+    panels[0][2].set_title("iid data", fontsize=8)
+    for axes in panels[0]:
+        axes.set_yscale("log")
+    accuracy_axis(panels[0][0], "train_loss")
+    legend_below(figure, panels[0][0])
+    return figure
+
+
+def draw_clip(tables: Tables) -> Figure:
+    """Accuracy over the clip norm."""
+    figure, panels = new_figure(1)
+    axes = panels[0][0]
+    lines = [
+        (words, [tables.band(*clipped(name, norm), metric="late_accuracy") for norm in CLIPS])
+        for name, words in ALGORITHMS.items()
+    ]
+    draw_bands(axes, lines, [f"{norm:g}" for norm in CLIPS])
+    axes.set_xlabel("clip norm τ", fontsize=8)
+    accuracy_axis(axes)
+    legend_below(figure, axes)
     return figure
 
 

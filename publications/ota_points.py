@@ -20,6 +20,7 @@ Place = tuple[str, Point]
 ALGORITHMS = {"upcycled": "Upcycled-FL", "fedprox": "FedProx", "fedavg": "FedAvg"}
 PAIRS = ((6.52, 1e-5), (4.4, 0.01))
 JAMMED_EPSILONS = (1, 0.5, 0.1)
+CLIPS = (0.5, 1.0, 2.0, 4.0)
 EPSILONS = (6.52, *JAMMED_EPSILONS)
 
 Policy = Literal["cross_layer", "privacy_for_free"]
@@ -53,3 +54,8 @@ def step(epsilon: float, calibration: Literal["theorem", "exact"]) -> Place:
 def iid(policy: Policy) -> Place:
     """On iid data, without a jammer."""
     return IID, {POLICY: policy, JAMMER: None}
+
+
+def clipped(algorithm: str, norm: float) -> Place:
+    """On receiver noise alone, with another clip norm; that of 1 is in the study without a jammer."""
+    return alone(algorithm, PAIRS[0]) if norm == 1.0 else (SWEEP, {ALGORITHM: algorithm, CLIP: norm})

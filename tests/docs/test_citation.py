@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 from wirelessfl.version import package_version
 
 ROOT = Path(__file__).resolve().parents[2]

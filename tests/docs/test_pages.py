@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 from tests.docs.pages import Block, PageRun, blocks, commands, differs
 from tests.docs.stand_ins import missing, put_in_place
 

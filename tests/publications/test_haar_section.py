@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from publications import Outcome, judge
+from publications.claims import Outcome, judge
 from publications.haar_section import (
     EXAMPLE,
     SECTION_CLAIMS,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from publications import Outcome, find_paper, judge, study_file
+from publications.catalogue import find_paper, study_file
+from publications.claims import Outcome, judge
 from publications.levels import DATASET
 from publications.long_table import long_table
 from publications.moo import EPSILON, MECHANISM, METHODS, MULTI_OBJECTIVE, table_iii_rows

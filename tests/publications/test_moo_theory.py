@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from publications import Outcome, judge
+from publications.claims import Outcome, judge
 from publications.convergence import (
     descend,
     norm_bound,

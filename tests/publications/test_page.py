@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 from publications.files import read_rows
 from publications.markers import fill
 from publications.page import claim_rows, remake_page, write_page

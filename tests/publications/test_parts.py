@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from publications import PAPERS, parts
+from publications import parts
+from publications.catalogue import PAPERS
 from publications.claims import Outcome
 from publications.effects import MissingRuns
 from publications.figures import COLOURS, GREY, draw_curves, draw_paper, draw_reference

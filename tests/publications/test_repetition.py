@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from publications import Outcome, judge
+from publications.claims import Outcome, judge
 from publications.repetition import OF_THE_PAPER, PROX, REPETITION_CLAIMS, REPETITION_FIGURE, clouds, over_trivial
 from publications.tables import Tables
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 from publications.markers import fill
 from publications.page import claim_rows, write_page
 from publications.results import read_results

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from publications import Outcome, judge
+from publications.claims import Outcome, judge
 from publications.levels import DATASET
 from publications.tables import AuditRow, RunRow, StudyTable, Tables
 from publications.wavelet import WAVELET

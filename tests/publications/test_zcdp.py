@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from publications import PAPERS
+from publications.catalogue import PAPERS
 from publications.runner import load_designs
 from publications.tables import matches, value_of
 from publications.zcdp_points import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from publications import Outcome, judge
+from publications.claims import Outcome, judge
 from publications.tables import Tables
 from publications.zcdp import ZCDP
 from publications.zcdp_theory import THEORY_CLAIMS, THEORY_FIGURE

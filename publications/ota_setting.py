@@ -1,0 +1,47 @@
+"""The over-the-air paper's setting beside ours, and where its figures and theorems stand on the page."""
+
+from __future__ import annotations
+
+from publications.ota_points import ALONE, IID, JAMMED
+from publications.paper import Coverage, Setting
+
+SETTING = (
+    Setting("users", "50", "clients.count"),
+    Setting("data", "FEMNIST, lower-case a to j", ours=dict.fromkeys(("small", "full"), "EMNIST by class, a to j")),
+    Setting("classes a user", "5 of 10", "data.partition.classes_per_client"),
+    Setting(
+        "training samples",
+        "not stated",
+        ours=dict.fromkeys(
+            ("small", "full"), "9,533: lower-case a to j of the test half of EMNIST by class, divided 80 to 20"
+        ),
+    ),
+    Setting("hidden layer", "14 × 14", "model.hidden"),
+    Setting("rounds of the users", "80", "rounds"),
+    Setting("local epochs", "20", "training.epochs"),
+    Setting("batch size", "not stated", "training.batch_size"),
+    Setting("learning rate", "0.05", "training.optimizer.lr"),
+    Setting("momentum", "0.5", "training.optimizer.momentum"),
+    Setting("μ of FedProx and Upcycled-FL", "0.1", ours=dict.fromkeys(("small", "full"), "0.1")),
+    Setting("clip norm τ", "not stated", "uplink.clip"),
+    Setting("SNR", "1 dB", "uplink.snr_db"),
+    Setting("fading", "Rayleigh, CN(0, 1), new in every round", "channel.fading.model"),
+    Setting("ε, without a jammer", "6.52 and 4.4", "uplink.power_control.epsilon", ALONE),
+    Setting("δ, without a jammer", "1e-5 and 0.01", "privacy.delta", ALONE),
+    Setting("ε of the jammer", "1, 0.5, 0.1", "uplink.jammer.epsilon", JAMMED),
+    Setting("factor on the jammer's gain", "7", "uplink.jammer.margin", JAMMED),
+    Setting("δ, iid data", "0.01", "privacy.delta", IID),
+    Setting("repetitions", "10 independent trials", ours=dict.fromkeys(("small", "full"), "5 seeds")),
+)
+
+COVERAGE = (
+    Coverage("Fig. 1", "the system", reason="a drawing; [over the air](../explanation/over-the-air.md) describes ours"),
+    Coverage("Fig. 2, 4", "test accuracy on receiver noise alone", "#without-a-jammer"),
+    Coverage("Fig. 3, 5", "training loss on receiver noise alone", "#training-loss"),
+    Coverage("Fig. 6, 7, 8", "test accuracy with the jammer", "#with-the-jammer"),
+    Coverage("Fig. 9", "test accuracy on iid data", "#on-iid-data"),
+    Coverage("Fig. 10", "training loss on iid data", "#training-loss"),
+    Coverage("Theorems 1, 3", "ε on receiver noise alone", "#claims", "judged by the ledger, run by run"),
+    Coverage("Theorems 2, 4", "the jammer's gain for an ε", "#the-jammer-theorem-and-exact-calibration"),
+    Coverage("Lemma 2, Theorem 5", "convergence of Upcycled-FL", "#theorem-5-beside-runs"),
+)
