@@ -86,6 +86,8 @@ def draw_curves(
     if not any(rows_of.values()):
         raise MissingRuns(f"{table.name}: {metric} was not followed")
     for at, (label, rows) in enumerate(rows_of.items(), start=first_colour):
+        if not rows:  # of a study that is not done: no entry of the legend without a line
+            continue
         rounds = np.array([row.round for row in rows])
         mean, half = (factor * np.array([getattr(row, name) for row in rows]) for name in ("mean", "half_width"))
         colour = GREY if dashed else COLOURS[at % len(COLOURS)]

@@ -32,8 +32,8 @@ EARLY, METRIC = "early_accuracy", "late_accuracy"
 IMPEDED, STUCK = 0.10, 0.05
 
 
-def _compare(name: str, first: Place, second: Place, group: str = "") -> Comparison:
-    return Comparison(name, first, second, METRIC, group)
+def _compare(name: str, first: Place, second: Place, group: str = "", metric: str = METRIC) -> Comparison:
+    return Comparison(name, first, second, metric, group)
 
 
 def ordered(first: str, second: str, metric: str = METRIC) -> Callable[[Tables], Verdict]:
@@ -48,30 +48,35 @@ def ordered(first: str, second: str, metric: str = METRIC) -> Callable[[Tables],
     return check
 
 
-def over_baseline(tables: Tables) -> Verdict:
+def over_baseline(metric: str = METRIC) -> Callable[[Tables], Verdict]:
     """All three above the baseline."""
-    found = [
-        _compare(f"ε = {pair[0]}", alone(name, pair), alone("fedavg", pair, "privacy_for_free"), words)
-        for pair in PAIRS
-        for name, words in ALGORITHMS.items()
-    ]
-    if DRIFT in tables.studies:
-        found += [
-            _compare("20 local epochs", drift(name), drift("fedavg", "privacy_for_free"), words)
-            for name, words in ALGORITHMS.items()
+
+    def check(tables: Tables) -> Verdict:
+        pairs = [(f"ε = {pair[0]}", pair) for pair in PAIRS]
+        found = [
+            _compare(name, alone(one, pair), alone("fedavg", pair, "privacy_for_free"), words, metric)
+            for name, pair in pairs
+            for one, words in ALGORITHMS.items()
         ]
-    return greater(*found)(tables)
+        if DRIFT in tables.studies:
+            found += [
+                _compare("20 local epochs", drift(one), drift("fedavg", "privacy_for_free"), words, metric)
+                for one, words in ALGORITHMS.items()
+            ]
+        return greater(*found)(tables)
+
+    return check
 
 
-def with_jammer(tables: Tables) -> Verdict:
+def with_jammer(metric: str = METRIC) -> Callable[[Tables], Verdict]:
     """Upcycled-FL above the others at every ε."""
     return greater(
         *(
-            _compare(f"ε = {epsilon}", jammed("upcycled", epsilon), jammed(other, epsilon), f"over {ALGORITHMS[other]}")
-            for epsilon in JAMMED_EPSILONS
+            _compare(f"ε = {one}", jammed("upcycled", one), jammed(other, one), f"over {ALGORITHMS[other]}", metric)
+            for one in JAMMED_EPSILONS
             for other in ("fedprox", "fedavg")
         )
-    )(tables)
+    )
 
 
 def falls_with_epsilon(tables: Tables) -> Verdict:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from publications.figures import accuracy_axis, draw_bands, draw_curves, legend_below, new_figure, note
+from publications.figures import (
+    accuracy_axis,
+    draw_bands,
+    draw_curves,
+    draw_reference,
+    legend_below,
+    new_figure,
+    note,
+)
 from publications.ota_checks import power_saving
 from publications.ota_points import (
+    AFTER,
     ALGORITHMS,
     ALONE,
     CLIPS,
@@ -23,14 +32,24 @@ from publications.ota_points import (
     equal,
     iid,
     jammed,
+    noiseless,
     step,
 )
-from publications.tables import Tables
+from publications.tables import CurveRow, Tables
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BASELINE = "baseline [13]"
+
+
+def _without_noise(axes: Axes, tables: Tables, algorithm: str) -> None:
+    """The line of an algorithm without noise and without privacy, where it has run."""
+    study, where = noiseless(algorithm)
+    if study in tables.studies:
+        label = f"{ALGORITHMS[algorithm]}, no noise" if algorithm == "fedavg" else "no noise"
+        draw_reference(axes, tables.studies[study], label, where)
 
 
 def draw_without_jammer(tables: Tables) -> Figure:
@@ -40,26 +59,35 @@ def draw_without_jammer(tables: Tables) -> Figure:
         lines = [(words, alone(name, pair)[1]) for name, words in ALGORITHMS.items()]
         draw_curves(axes, tables.study(ALONE), [*lines, (BASELINE, alone("fedavg", pair, "privacy_for_free")[1])])
         note(axes, f"ε = {pair[0]}, δ = {pair[1]:g}")
+        _without_noise(axes, tables, "fedavg")
     accuracy_axis(panels[0][0])
     legend_below(figure, panels[0][0])
     return figure
 
 
 def draw_losses(tables: Tables) -> Figure:
-    """Figures 3 and 5, and Figure 10."""
-    figure, panels = new_figure(len(PAIRS) + 1, share_y=False)
-    for axes, pair in zip(panels[0], PAIRS, strict=False):
+    """Figures 3 and 5."""
+    figure, panels = new_figure(len(PAIRS))
+    for axes, pair in zip(panels[0], PAIRS, strict=True):
         lines = [(words, alone(name, pair)[1]) for name, words in ALGORITHMS.items()]
         lines.append((BASELINE, alone("fedavg", pair, "privacy_for_free")[1]))
         draw_curves(axes, tables.study(ALONE), lines, "train_loss")
         axes.set_title(f"ε = {pair[0]}, δ = {pair[1]:g}", fontsize=8)
-    lines = [("FedAvg", iid("cross_layer")[1]), (BASELINE, iid("privacy_for_free")[1])]
-    draw_curves(panels[0][2], tables.study(IID), lines, "train_loss", first_colour=2)
-    panels[0][2].set_title("iid data", fontsize=8)
-    for axes in panels[0]:
         axes.set_yscale("log")
     accuracy_axis(panels[0][0], "train_loss")
     legend_below(figure, panels[0][0])
+    return figure
+
+
+def draw_iid_losses(tables: Tables) -> Figure:
+    """Figure 10."""
+    figure, panels = new_figure(1)
+    axes = panels[0][0]
+    lines = [("FedAvg, cross-layer", iid("cross_layer")[1]), (BASELINE, iid("privacy_for_free")[1])]
+    draw_curves(axes, tables.study(IID), lines, "train_loss")
+    axes.set_yscale("log")
+    accuracy_axis(axes, "train_loss")
+    legend_below(figure, axes)
     return figure
 
 
@@ -94,6 +122,7 @@ def draw_with_jammer(tables: Tables) -> Figure:
     figure, panels = new_figure(len(ALGORITHMS))
     for axes, (name, words) in zip(panels[0], ALGORITHMS.items(), strict=True):
         draw_curves(axes, tables.study(JAMMED), [(f"ε = {one}", jammed(name, one)[1]) for one in JAMMED_EPSILONS])
+        _without_noise(axes, tables, name)
         axes.set_title(words, fontsize=8)
     accuracy_axis(panels[0][0])
     legend_below(figure, panels[0][0])
@@ -135,6 +164,25 @@ def draw_cost(tables: Tables) -> Figure:
     accuracy_axis(axes)
     legend_below(figure, axes, columns=2)
     return figure
+
+
+def progress_rows(tables: Tables) -> list[dict[str, Any]]:
+    """Accuracy after some rounds and after the last one, on receiver noise alone and without noise."""
+    lines = {words: alone(name, PAIRS[0]) for name, words in ALGORITHMS.items()}
+    lines[BASELINE] = alone("fedavg", PAIRS[0], "privacy_for_free")
+    lines |= {f"{words}, no noise": noiseless(name) for name, words in ALGORITHMS.items()}
+    tables.study(ALONE)
+    return [
+        {"algorithm": words, **_progress(tables.studies[study].curve(where))}
+        for words, (study, where) in lines.items()
+        if study in tables.studies
+    ]
+
+
+def _progress(curve: list[CurveRow]) -> dict[str, str]:
+    told = {row.round: f"{100 * row.mean:.2f} ± {100 * row.half_width:.2f} %" for row in curve}
+    after = {f"after {at} rounds": told.get(at, "–") for at in AFTER}
+    return {**after, "after the last": told[max(told)] if told else "–"}
 
 
 def cost_rows(tables: Tables) -> list[dict[str, Any]]:

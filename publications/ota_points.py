@@ -8,6 +8,7 @@ from publications.studies import Point
 
 ALONE, DRIFT, JAMMED = "without-jammer", "twenty-epochs", "with-jammer"
 IID, EQUAL, STEP, SWEEP = "iid-synthetic", "equal-epsilon", "gradient-step", "clip-sweep"
+NOISELESS = "noiseless"
 
 ALGORITHM, POLICY = "training.algorithm.name", "uplink.power_control.policy"
 EPSILON, DELTA, UNIT = "uplink.power_control.epsilon", "privacy.delta", "privacy.unit"
@@ -20,6 +21,8 @@ Place = tuple[str, Point]
 ALGORITHMS = {"upcycled": "Upcycled-FL", "fedprox": "FedProx", "fedavg": "FedAvg"}
 PAIRS = ((6.52, 1e-5), (4.4, 0.01))
 JAMMED_EPSILONS = (1, 0.5, 0.1)
+AFTER = (5, 16, 36)
+"""Rounds after which accuracies are listed; chosen where the order had changed in a first seed at the paper's size."""
 CLIPS = (0.5, 1.0, 2.0, 4.0)
 EPSILONS = (6.52, *JAMMED_EPSILONS)
 
@@ -34,6 +37,11 @@ def alone(algorithm: str, pair: tuple[float, float], policy: Policy = "cross_lay
 def drift(algorithm: str, policy: Policy = "cross_layer") -> Place:
     """With 20 local epochs."""
     return DRIFT, {ALGORITHM: algorithm, POLICY: policy}
+
+
+def noiseless(algorithm: str) -> Place:
+    """Without noise and without privacy, updates clipped as over the air."""
+    return NOISELESS, {ALGORITHM: algorithm}
 
 
 def jammed(algorithm: str, epsilon: float) -> Place:
