@@ -3,58 +3,44 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import wirelessfl as wfl
 from publications.claims import Claim, Verdict, not_tested, off_by, same, verdict, weigh
 from publications.effects import Level, MissingRuns, ratio
-from publications.figures import accuracy_axis, legend_below, new_figure
 from publications.levels import (
     DATASET,
     DATASETS,
     Method,
     all_better,
     better,
-    draw_levels,
     level_words,
     levels_of,
 )
 from publications.levels import Level as Place
+from publications.moo_methods import (
+    DP_SGD,
+    DYNAMIC,
+    DYNAMIC_EQUAL,
+    EPSILON,
+    KEYS,
+    MECHANISM,
+    METHODS,
+    MOO,
+    MOO_PRIVATE,
+    MOO_STEP,
+    TEMPERED,
+    WAV,
+    WEIGHTED,
+    WORDS,
+)
 from publications.moo_numbers import NON_PRIVATE, TABLE_III
+from publications.moo_page import COVERAGE, CURVES, FIGURES, SETTING
 from publications.moo_theory import THEORY_CLAIMS, THEORY_FIGURE
-from publications.paper import Paper, PaperFigure, PaperTable
-from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point
+from publications.paper import Paper, PaperTable
+from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point, Size
 from publications.tables import Tables
 from publications.tuning_runs import tuned_studies
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-EPSILON, MECHANISM = "training.privacy.epsilon", "training.privacy.mechanism"
-KEYS = (DATASET, EPSILON)
-WORDS = {
-    DATASET: "data",
-    EPSILON: "target ε",
-    MECHANISM: "noise",
-    "model.name": "model",
-    "gaussian": "DP-SGD",
-    "wavelet": "DP-SGD-WAV",
-    **DATASETS,
-}
-
-DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
-FEDAVG, DYNAMIC, TEMPERED, MOO = (Method(name) for name in ("client", "dynamic", "tempered", "moo"))
-DYNAMIC_EQUAL, WEIGHTED, MOO_PRIVATE = (Method(name) for name in ("dynamic-equal", "weighted", "moo-private"))
-
-METHODS: dict[str, tuple[Method, Method | None]] = {
-    "FL w/ DP-SGD": (DP_SGD, DP_SGD),
-    "FL w/ DP-FedAvg": (FEDAVG, None),
-    "FL w/ Dynamic DP": (DYNAMIC, DYNAMIC_EQUAL),
-    "FL w/ DP-SGD-WAV": (WAV, WEIGHTED),
-    "DP-FL w/ Tempered Sigmoid": (TEMPERED, TEMPERED),
-    "DP-FL w/ MOO": (MOO, MOO_PRIVATE),
-}
-"""The methods of Table III: as published, and at equal accounted ε. DP-FedAvg protects clients: no ε compares there."""
 
 
 def table_iii_rows(tables: Tables) -> list[dict[str, Any]]:
@@ -99,6 +85,8 @@ def _best(tables: Tables) -> Verdict:
 
 def _best_at_equal_epsilon(tables: Tables) -> Verdict:
     ran = {name: equal for name, (_, equal) in OTHERS.items() if equal and equal.study in tables.studies}
+    if not ran:
+        raise MissingRuns("no other method has run at equal accounted ε")
     return all_better([(MOO_PRIVATE, equal) for equal in ran.values()], KEYS, "ε", names=list(ran))(tables)
 
 
@@ -159,23 +147,13 @@ CLAIMS = (
     Claim("At equal accounted ε, MOO is the most accurate of the methods.", "ours", _best_at_equal_epsilon),
     Claim("At equal accounted ε, dynamic DP is more accurate than DP-SGD.", "ours", over(DYNAMIC_EQUAL, DP_SGD)),
     Claim("At equal accounted ε, DP-SGD-WAV is more accurate than DP-SGD.", "ours", over(WEIGHTED, DP_SGD)),
+    Claim(
+        "MOO whose norm follows every sample is more accurate than MOO whose norm moves once a step.",
+        "ours; Algorithm 1",
+        over(MOO, MOO_STEP),
+    ),
     *THEORY_CLAIMS,
 )
-
-# --- picture ---------------------------------------------------------------------------------------------------------
-
-
-def _table_iii(tables: Tables) -> Figure:
-    figure, panels = new_figure(2)
-    for axes, at, title in ((panels[0][0], 0, "at equal published ε"), (panels[0][1], 1, "at equal accounted ε")):
-        lines = [(name, methods[at] or Method("")) for name, methods in METHODS.items()]
-        draw_levels(axes, tables, lines, levels_of(tables, MOO, KEYS))
-        axes.set_ylim(0, 100)
-        axes.set_title(title, fontsize=8)
-        axes.set_xlabel("ε", fontsize=8)
-    accuracy_axis(panels[0][0])
-    legend_below(figure, panels[0][0], columns=2)
-    return figure
 
 
 def _numbers_of(method: str, where: Point) -> tuple[PaperNumber, ...]:
@@ -193,6 +171,7 @@ def _same_level(study: str, only: str = "") -> AtEqualEpsilon:
     return AtEqualEpsilon(study, place)
 
 
+EVERY: tuple[Size, ...] = ("small", "medium", "full")
 TRIALS = 60
 AUDIT = (AuditOf({DATASET: "mnist", EPSILON: 6.38}, TRIALS),)
 
@@ -207,6 +186,7 @@ MULTI_OBJECTIVE = Paper(
             numbers=tuple(
                 PaperNumber({DATASET: data}, value / 100, "Table III") for data, value in NON_PRIVATE.items()
             ),
+            sizes=EVERY,
             words=WORDS,
         ),
         PaperStudy(
@@ -217,6 +197,7 @@ MULTI_OBJECTIVE = Paper(
                 *_numbers_of("FL w/ DP-SGD-WAV", {MECHANISM: "wavelet"}),
             ),
             equal=_same_level("weighted", "wavelet"),
+            sizes=EVERY,
             words=WORDS,
         ),
         PaperStudy("client", "DP-FedAvg (Table III)", numbers=_numbers_of("FL w/ DP-FedAvg", {}), words=WORDS),
@@ -226,12 +207,14 @@ MULTI_OBJECTIVE = Paper(
             numbers=_numbers_of("FL w/ Dynamic DP", {}),
             equal=_same_level("dynamic-equal"),
             audits=AUDIT,
+            sizes=EVERY,
             words=WORDS,
         ),
         PaperStudy(
             "tempered",
             "tempered sigmoids (Table III)",
             numbers=_numbers_of("DP-FL w/ Tempered Sigmoid", {}),
+            sizes=EVERY,
             words=WORDS,
         ),
         PaperStudy(
@@ -240,22 +223,55 @@ MULTI_OBJECTIVE = Paper(
             numbers=_numbers_of("DP-FL w/ MOO", {}),
             equal=_same_level("moo-private"),
             audits=AUDIT,
+            sizes=EVERY,
+            words=WORDS,
+            curves=CURVES,
+        ),
+        PaperStudy(
+            "moo-step",
+            "MOO whose norm follows raw gradients once a step (a variant)",
+            sizes=("small", "medium"),
+            words=WORDS,
+            curves=CURVES,
+        ),
+        PaperStudy("rates", "MOO over κ and η_C (section V-A)", sizes=("small", "medium"), words=WORDS, curves=CURVES),
+        PaperStudy(
+            "moo-private",
+            "MOO with private feedback, at equal accounted ε",
+            audits=AUDIT,
+            sizes=EVERY,
+            words=WORDS,
+            curves=CURVES,
+        ),
+        PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", words=WORDS),
+        PaperStudy(
+            "moo-once",
+            "MOO as published at the paper's size, one seed",
+            numbers=_numbers_of("DP-FL w/ MOO", {}),
+            sizes=("full",),
+            words=WORDS,
+            curves=CURVES,
+        ),
+        PaperStudy(
+            "sample-once",
+            "DP-SGD at the paper's size, one seed",
+            numbers=_numbers_of("FL w/ DP-SGD", {}),
+            sizes=("full",),
             words=WORDS,
         ),
-        PaperStudy("moo-private", "MOO with private feedback, at equal accounted ε", audits=AUDIT, words=WORDS),
-        PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", words=WORDS),
+        PaperStudy(
+            "baseline-once",
+            "without privacy at the paper's size, one seed",
+            numbers=(PaperNumber({}, NON_PRIVATE["mnist"] / 100, "Table III"),),
+            sizes=("full",),
+            words=WORDS,
+        ),
         PaperStudy("dynamic-equal", "dynamic DP at equal accounted ε", sizes=("full",), words=WORDS),
         *tuned_studies("moo-adaptive-clipping"),
     ),
     claims=CLAIMS,
-    figures=(
-        PaperFigure(
-            "table-iii",
-            "Table III: test accuracy after the last round with 95 % intervals over seeds, at equal published ε (left) "
-            "and at equal accounted ε (right). DP-FedAvg's ε is a client's and stands on the left only.",
-            _table_iii,
-        ),
-        THEORY_FIGURE,
-    ),
+    figures=(*FIGURES, THEORY_FIGURE),
     tables=(PaperTable("table-iii", "Table III, the paper's numbers and ours", table_iii_rows),),
+    setting=SETTING,
+    coverage=COVERAGE,
 )

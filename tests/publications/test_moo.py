@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
+import wirelessfl as wfl
 from publications.catalogue import find_paper, study_file
 from publications.claims import Outcome, judge
 from publications.levels import DATASET
 from publications.long_table import long_table
-from publications.moo import EPSILON, MECHANISM, METHODS, MULTI_OBJECTIVE, table_iii_rows
+from publications.moo import MULTI_OBJECTIVE, table_iii_rows
+from publications.moo_methods import EPSILON, MECHANISM, METHODS
 from publications.moo_numbers import TABLE_III
+from publications.moo_page import largest_norm, mean_norm
 from publications.tables import RunRow, StudyTable, Tables
 from wirelessfl.learning import Population
 from wirelessfl.scenario.mechanism import GradientNoise
@@ -112,7 +116,7 @@ def test_methods_start_from_the_same_norm_and_rate(size: str) -> None:
     """So that they differ in the mechanism only; wavelets at equal accounted ε have the rate that suits them."""
     paper = find_paper("moo-adaptive-clipping")
     for study in paper.studies_in("small" if size == "small" else "full"):
-        if study.name in ("baseline", "client", "weighted"):
+        if study.name in ("baseline", "baseline-once", "client", "weighted"):
             continue
         for one in load_study(study_file(paper, "small" if size == "small" else "full", study)).runs:
             training = one.scenario.training
@@ -140,10 +144,25 @@ def test_tempered_sigmoids_replace_every_relu_of_the_full_networks() -> None:
 
 def test_the_picture_shows_methods_where_they_have_run(tables: Tables) -> None:
     left, right = MULTI_OBJECTIVE.figures[0].draw(tables).axes
-    assert left.get_legend_handles_labels()[1] == list(METHODS)
+    assert left.get_legend_handles_labels()[1] == ["paper", *METHODS]
+    stated = np.asarray(left.lines[-1].get_ydata(), dtype=np.float64)
+    assert sorted(stated) == sorted(one["mnist"][epsilon] for one in TABLE_III.values() for epsilon in ("6.38", "1.64"))
     assert right.get_legend_handles_labels()[1] == [name for name, (_, equal) in METHODS.items() if equal]
     assert [label.get_text() for label in left.get_xticklabels()] == ["6.38\nMNIST", "1.64\nMNIST"]
     bars = left.containers[0]
     assert isinstance(bars, ErrorbarContainer)
     heights = np.asarray(bars.lines[0].get_ydata(), dtype=np.float64)
     np.testing.assert_allclose(heights, [73, 63], atol=0.2)  # DP-SGD: 70 and 60, plus a point times the mean seed
+
+
+def test_the_norm_over_the_rounds_is_mean_and_largest_of_the_clients(tmp_path: Path) -> None:
+    norm = {"name": "moo", "feedback": "published", "lr": 0.01}
+    change = {"rounds": 3, "training.privacy.clipping": norm, "data.limit": 300, "clients.count": 3}
+    scenario = wfl.load_scenario("moo-published", overrides=change)
+    trace = wfl.simulate(scenario, out=tmp_path / "run").trace
+    norms = wfl.open_trace(trace)["clip_norm"].to_numpy()
+    mean, largest = mean_norm(scenario, trace), largest_norm(scenario, trace)
+    assert norms.shape == (3, 3)
+    np.testing.assert_allclose(mean, norms.mean(1))
+    np.testing.assert_allclose(largest, norms.max(1))
+    assert np.all(largest > mean)

@@ -1,0 +1,235 @@
+"""Pictures, setting and coverage of the page on multi-objective clipping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wirelessfl as wfl
+from publications.effects import MissingRuns
+from publications.figures import (
+    AXES_OF,
+    accuracy_axis,
+    draw_curves,
+    draw_paper,
+    draw_reference,
+    legend_below,
+    new_figure,
+)
+from publications.levels import DATASET, DATASETS, Level, Method, draw_levels, levels_of
+from publications.moo_methods import (
+    EPSILON,
+    KAPPA,
+    KEYS,
+    METHODS,
+    MOO,
+    MOO_PRIVATE,
+    MOO_STEP,
+    NORM_RATE,
+)
+from publications.moo_numbers import EPSILONS, NON_PRIVATE, TABLE_III
+from publications.paper import Coverage, PaperFigure, Setting
+from publications.tables import Tables
+from wirelessfl.scenario import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NORM, LARGEST = "clipping_norm", "largest_clipping_norm"
+
+
+# --- the norm over the rounds ----------------------------------------------------------------------------------------
+
+
+def mean_norm(scenario: Scenario, trace: Path) -> NDArray[np.float64]:
+    """(T,) C of a round, the mean over its clients and their steps."""
+    return np.asarray(np.mean(_over_clients(trace), axis=1))
+
+
+def largest_norm(scenario: Scenario, trace: Path) -> NDArray[np.float64]:
+    """(T,) C of the client that has the largest one in a round, the mean over its steps."""
+    return np.asarray(np.max(_over_clients(trace), axis=1))
+
+
+def _over_clients(trace: Path) -> NDArray[np.float64]:
+    with wfl.open_trace(trace) as recorded:
+        return np.asarray(recorded["clip_norm"].to_numpy(), dtype=np.float64)
+
+
+CURVES = {NORM: mean_norm, LARGEST: largest_norm}
+
+
+def draw_norms(tables: Tables) -> Figure:
+    """C over the rounds on MNIST: mean over clients, and the largest of them."""
+    figure, panels = new_figure(2, share_y=False)
+    names = ((MOO, ""), (MOO_STEP, ", once a step"), (MOO_PRIVATE, ", private"))
+    for axes, metric, title in zip(panels[0], (NORM, LARGEST), ("mean over clients", "largest client"), strict=True):
+        drawn = 0
+        for method, words in names:
+            if method.study not in tables.studies:
+                continue
+            lines = [
+                (f"ε = {one}{words}", point)
+                for one in (EPSILONS[0], EPSILONS[-1])
+                if tables.study(method.study).curve(point := {DATASET: "mnist", EPSILON: one}, metric)
+            ]
+            if lines:
+                draw_curves(axes, tables.study(method.study), lines, metric, first_colour=drawn)
+                drawn += len(lines)
+        if not drawn:
+            raise MissingRuns("no study has followed the norm")
+        axes.set_title(title, fontsize=8)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    panels[0][0].set_ylabel(AXES_OF[NORM][0], fontsize=8)
+    legend_below(figure, panels[0][0], columns=3)
+    return figure
+
+
+def draw_rates(tables: Tables) -> Figure:
+    """The sweep of κ and η_C: accuracy after the last round, and C over the rounds."""
+    figure, panels = new_figure(2, share_y=False)
+    sweep = tables.study("rates")
+    left, right = panels[0]
+    for at, kappa in enumerate(sweep.levels(KAPPA)):
+        rows = [run for run in sweep.runs if run.point[KAPPA] == kappa]
+        left.plot(
+            [float(run.point[NORM_RATE]) for run in rows],
+            [100 * run.numbers["test_accuracy"] for run in rows],
+            marker="osD"[at % 3],
+            markersize=4,
+            linewidth=1.0,
+            label=f"κ = {kappa}",
+        )
+        middle = sweep.levels(NORM_RATE)[1]
+        draw_curves(
+            right, sweep, [(f"κ = {kappa}", {KAPPA: float(kappa), NORM_RATE: float(middle)})], NORM, first_colour=at
+        )
+    left.set_xscale("log")
+    left.set_xlabel("η_C", fontsize=8)
+    right.set_title(f"η_C = {middle}", fontsize=8)
+    right.set_ylabel(AXES_OF[NORM][0], fontsize=8)
+    right.set_ylim(bottom=0)
+    accuracy_axis(left)
+    legend_below(figure, left)
+    return figure
+
+
+# --- accuracy --------------------------------------------------------------------------------------------------------
+
+
+def draw_table_iii(tables: Tables) -> Figure:
+    """Table III: ours with intervals, the paper's own numbers as open diamonds."""
+    figure, panels = new_figure(2)
+
+    def stated(label: str, level: Level) -> float | None:
+        return TABLE_III[label][level[DATASET]][level[EPSILON]]
+
+    for axes, at, title in ((panels[0][0], 0, "at equal published ε"), (panels[0][1], 1, "at equal accounted ε")):
+        lines = [(name, methods[at] or Method("")) for name, methods in METHODS.items()]
+        levels = levels_of(tables, MOO, KEYS)
+        if at:
+            draw_levels(axes, tables, lines, levels)
+        else:
+            draw_levels(axes, tables, lines, levels, stated)
+        axes.set_ylim(0, 100)
+        axes.set_title(title, fontsize=8)
+        axes.set_xlabel("ε", fontsize=8)
+    accuracy_axis(panels[0][0])
+    legend_below(figure, panels[0][0], columns=2)
+    return figure
+
+
+def draw_learning(tables: Tables) -> Figure:
+    """Test accuracy over the rounds on MNIST, with the line without privacy and the paper's numbers."""
+    figure, panels = new_figure(len(EPSILONS))
+    for axes, epsilon in zip(panels[0], EPSILONS, strict=True):
+        level = {DATASET: "mnist", EPSILON: epsilon}
+        drawn = 0
+        for at, (name, (published, _)) in enumerate(METHODS.items()):
+            table = tables.studies.get(published.study)
+            if table is None or not table.curve(published.at(level)[1]):
+                continue
+            draw_curves(axes, table, [(name, published.at(level)[1])], first_colour=at)
+            drawn = table.curve(published.at(level)[1])[-1].round
+        if not drawn:
+            raise MissingRuns(f"no method has run at ε = {epsilon}")
+        if "baseline" in tables.studies:
+            draw_reference(axes, tables.study("baseline"), "without privacy", {DATASET: "mnist"})
+        after = 1.04 * drawn
+        draw_paper(axes, [after] * len(METHODS), [one["mnist"][epsilon] for one in TABLE_III.values()])
+        draw_paper(axes, [after], [NON_PRIVATE["mnist"]], label="_")
+        axes.set_title(f"{DATASETS['mnist']}, ε = {epsilon}", fontsize=8)
+        axes.set_ylim(0, 100)
+    accuracy_axis(panels[0][0])
+    legend_below(figure, panels[0][0], columns=4)
+    return figure
+
+
+FIGURES = (
+    PaperFigure(
+        "table-iii",
+        "Table III: test accuracy after the last round with 95 % intervals over seeds, at equal published ε (left) "
+        "and at equal accounted ε (right); open diamonds: the paper's own numbers after 200 rounds. DP-FedAvg's ε is "
+        "a client's and stands on the left only.",
+        draw_table_iii,
+    ),
+    PaperFigure(
+        "learning",
+        "Test accuracy over the rounds on MNIST at equal published ε, with 95 % bands; dashed: without privacy; open "
+        "diamonds: the paper's numbers, after its 200 rounds.",
+        draw_learning,
+    ),
+    PaperFigure(
+        "norms",
+        "The norm C over the rounds on MNIST, at the largest and the least ε: mean over clients (left), and that of "
+        "the client where it is largest (right).",
+        draw_norms,
+    ),
+    PaperFigure(
+        "rates",
+        "MOO as published over κ and η_C on MNIST at ε = 1.64, one seed that is not reported elsewhere: accuracy after "
+        "the last round (left), and the mean C over the rounds at the middle η_C (right).",
+        draw_rates,
+    ),
+)
+
+# --- the paper's setting and its figures -----------------------------------------------------------------------------
+
+SETTING = (
+    Setting("rounds", "200", "rounds", "moo"),
+    Setting("clients", "not stated", "clients.count", "moo"),
+    Setting("samples", "60,000 (CIFAR-10: 50,000)", "data.limit", "moo"),
+    Setting("data sets", "MNIST, Fashion-MNIST, CIFAR-10", "data.dataset.name", "moo"),
+    Setting("division", "not iid, not stated how", "data.partition.classes_per_client", "moo"),
+    Setting("network", "Tables I and II", "model.name", "moo"),
+    Setting("local epochs", "E, not stated", "training.epochs", "moo"),
+    Setting("local steps", "not stated", "training.steps", "moo"),
+    Setting("batch (lot) L", "searched, not stated", "training.batch_size", "moo"),
+    Setting("learning rate", "searched, not stated", "training.optimizer.lr", "moo"),
+    Setting("norm C at the start", "the same for all methods, not stated", "training.privacy.clip", "moo"),
+    Setting("κ", "searched, not stated", KAPPA, "moo"),
+    Setting("η_C", "not stated", NORM_RATE, "moo"),
+    Setting("update of C", "with every sample (Alg. 1, lines 13-17)", "training.privacy.clipping.update", "moo"),
+    Setting("ε", "6.38, 3.61, 1.64", EPSILON, "moo"),
+    Setting("δ", "10⁻⁵", "privacy.delta", "moo"),
+    Setting("accountant", "RDP of Google's library", "training.privacy.target", "moo"),
+    Setting("seeds", "not stated", ours={"small": "3", "medium": "3, one in sweeps", "full": "5, one in …-once"}),
+)
+
+COVERAGE = (
+    Coverage("Fig. 1", "overview of the framework", reason="a drawing without numbers"),
+    Coverage(
+        "Algorithm 1", "DP-FL with MOO", "#the-norm-over-the-rounds", "C follows every sample; once a step beside it"
+    ),
+    Coverage("Table I", "network for MNIST and Fashion-MNIST", "#setting", "model cnn_mnist, in medium and full"),
+    Coverage("Table II", "network for CIFAR-10", "#setting", "model cnn_cifar10, in full"),
+    Coverage("Table III", "accuracy of seven methods", "#table-iii", "not run at the paper's size"),
+    Coverage("Section IV-B, eqs. (9)-(19)", "composite loss and its minimiser", "#what-is-proven-about-the-norm"),
+    Coverage("Lemma 1, eq. (23)", "optimality gap after a step", "#what-is-proven-about-the-norm"),
+    Coverage("Lemma 2, eq. (28)", "convergence of C", "#what-is-proven-about-the-norm"),
+    Coverage("Section V-A", "search of the settings", "#how-the-norm-is-tuned", "κ and η_C; the rest under Tuned alike"),
+)
