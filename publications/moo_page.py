@@ -231,5 +231,5 @@ COVERAGE = (
     Coverage("Section IV-B, eqs. (9)-(19)", "composite loss and its minimiser", "#what-is-proven-about-the-norm"),
     Coverage("Lemma 1, eq. (23)", "optimality gap after a step", "#what-is-proven-about-the-norm"),
     Coverage("Lemma 2, eq. (28)", "convergence of C", "#what-is-proven-about-the-norm"),
-    Coverage("Section V-A", "search of the settings", "#how-the-norm-is-tuned", "κ and η_C; the rest under Tuned alike"),
+    Coverage("Section V-A", "search of the settings", "#how-the-norm-is-tuned", "the rest under Tuned alike"),
 )
