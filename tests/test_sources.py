@@ -109,6 +109,12 @@ def test_differences_name_the_files(folder: Path) -> None:
     assert Sources({"a.py": "1", "b.py": "1"}, {}).differences(Sources({"a.py": "1"}, {})) == ["b.py (no longer used)"]
 
 
+def test_a_missing_package_is_no_new_module() -> None:
+    recorded = Sources({"pk/__init__.py": "1", "pk/inner.py": "2"}, {})
+    words = recorded.differences(Sources({"pk.py": None}, {}))
+    assert words == ["pk/__init__.py (not found here)", "pk/inner.py (not found here)"]
+
+
 def test_too_large_sources_are_refused(folder: Path) -> None:
     write(folder, sources_large=f"x = '{'a' * LARGEST}'\n")
     with pytest.raises(ScenarioError, match=r"sources_large:Law: imports 1 files of yours with 8,388,6.. letters"):

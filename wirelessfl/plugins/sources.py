@@ -118,7 +118,8 @@ def digest_of(text: str) -> str:
 
 def _difference(path: str, mine: Mapping[str, str | None], others: Mapping[str, str | None]) -> str | None:
     if path not in mine:
-        return f"{path} (new)"
+        missing = others[path] is None and f"{path.removesuffix('.py')}/__init__.py" in mine
+        return None if missing else f"{path} (new)"  # of a package that is missing nobody knows that it is one
     if path not in others:  # what a missing module imports is not looked for
         return f"{path} ({'not found here' if None in others.values() else 'no longer used'})"
     if mine[path] is None:
