@@ -13,7 +13,6 @@ from publications.studies import Point
 from publications.tables import Tables
 from publications.tuning_runs import tuned_point
 from publications.zcdp_points import (
-    EPSILON,
     EPSILONS,
     KINDS,
     LEVELS,
@@ -54,14 +53,6 @@ def _masks(kind: str, size: str) -> list[Pair]:
     """Masked against plain uploads, both at the published ε."""
     return [
         (f"ε = {epsilon}", _trade_off(kind, size, epsilon, MASKED), _trade_off(kind, size, epsilon, PLAIN))
-        for epsilon in EPSILONS
-    ]
-
-
-def _masks_accounted(kind: str, size: str) -> list[Pair]:
-    """Masked uploads at the accounted ε against plain ones, whose published ε holds."""
-    return [
-        (f"ε = {epsilon}", (f"equal-{kind}", {EPSILON: epsilon}), _trade_off(kind, size, epsilon, PLAIN))
         for epsilon in EPSILONS
     ]
 
@@ -177,11 +168,6 @@ def _claims_of_ours(kind: str) -> tuple[Claim, ...]:
                 _differences(partial(_tuned, kind, baseline)),
             )
             for baseline in ("DP-SGD shuffled", "DP-SGD Poisson")
-        ),
-        Claim(
-            f"{who}: masked uploads are more accurate than plain ones at equal accounted ε.",
-            "this page",
-            _differences(partial(_masks_accounted, kind)),
         ),
     )
 
