@@ -94,7 +94,11 @@ def draw_rates(tables: Tables) -> Figure:
     figure, panels = new_figure(2, share_y=False)
     sweep = tables.study("rates")
     left, right = panels[0]
-    for at, kappa in enumerate(sweep.levels(KAPPA)):
+    kappas, rates = sweep.levels(KAPPA), sweep.levels(NORM_RATE)
+    if len(sweep.points()) < len(kappas) * len(rates) or len(rates) < 2:
+        raise MissingRuns("the sweep of κ and η_C has not ended")
+    middle = rates[len(rates) // 2]
+    for at, kappa in enumerate(kappas):
         rows = [run for run in sweep.runs if run.point[KAPPA] == kappa]
         left.plot(
             [float(run.point[NORM_RATE]) for run in rows],
@@ -104,7 +108,6 @@ def draw_rates(tables: Tables) -> Figure:
             linewidth=1.0,
             label=f"κ = {kappa}",
         )
-        middle = sweep.levels(NORM_RATE)[1]
         draw_curves(
             right, sweep, [(f"κ = {kappa}", {KAPPA: float(kappa), NORM_RATE: float(middle)})], NORM, first_colour=at
         )
