@@ -26,6 +26,8 @@ from wirelessfl.analysis.telling_apart import RunName, distinct_names, leaves, s
 from wirelessfl.cli import main
 from wirelessfl.errors import InputError
 from wirelessfl.study import Study, run_study
+from wirelessfl.summary.overlay import COMPARED, Entry, Overlay, run_columns
+from wirelessfl.summary.overlay_figure import draw_overlay
 from wirelessfl.summary.style import COLUMN_IN, PAGE_IN
 
 PLACES: dict[str, Any] = {"channel__pathloss": {"model": "log_distance"}}
@@ -281,3 +283,24 @@ def test_the_front_of_the_picture() -> None:
         assert f">{name}</text>" in few.svg
     many = pareto_figure("p", "T", "x", np.arange(1.0, 21), np.linspace(0.2, 0.9, 20), np.zeros(20), list("x" * 20))
     assert ">20</text>" in many.svg and "numbers in the table of points" in many.caption
+
+
+def test_ticks_of_a_front_read_as_those_of_other_figures() -> None:
+    cost = np.array([2e3, 4e4, 5e6])
+    drawn = pareto_figure("p", "T", "energy (J)", cost, np.array([0.2, 0.5, 0.9]), np.full(3, np.nan), ["a", "b", "c"])
+    assert ">10⁶<" in drawn.svg and "e+0" not in drawn.svg
+
+
+@pytest.mark.parametrize("width_in", [COLUMN_IN, PAGE_IN])
+def test_a_figure_says_what_its_bands_are(width_in: float, runs: dict[str, wfl.Result]) -> None:
+    air, ideal = (columns_of_run(runs[name]) for name in ("air", "ideal"))
+    several = draw_overlay(Overlay((Entry("both", (air, ideal)),)), "round", COMPARED, width_in)
+    assert "95 %" in " ".join(text.get_text() for text in several.texts)
+    assert_readable(several)
+    single = draw_overlay(Overlay((Entry("one", (air,)),)), "round", COMPARED, width_in)
+    assert not single.texts
+
+
+def columns_of_run(run: wfl.Result) -> dict[str, NDArray[np.float64]]:
+    with wfl.open_trace(run.folder / "trace.h5") as trace:
+        return run_columns(trace)

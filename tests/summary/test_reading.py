@@ -177,3 +177,16 @@ def test_client_0_is_on_top_in_every_panel(runs: dict[str, Path], name: str) -> 
         assert bottom > top
     named = [label.get_text() for label in steps.get_yticklabels()]
     assert named[0] == "server" and named.index("0") < named.index("1")
+
+
+@pytest.mark.parametrize(("factor", "scale"), [(2.0, "linear"), (1e3, "log")])
+def test_paired_epsilons_that_span_orders_have_a_logarithmic_axis(
+    factor: float, scale: str, runs: dict[str, Path]
+) -> None:
+    with wfl.open_trace(runs["jammer"]) as recorded:
+        flat = recorded.assign(epsilon_accounted=0.0 * recorded["round"] + 1.0)
+        changed = flat.assign(epsilon_accounted=factor * flat["epsilon_accounted"])
+        draw = partial(draw_paired, flat, changed, Path("paired.png"), "changed")
+        (figure,) = figures_of(draw, "wirelessfl.summary.drawing")
+    assert figure.axes[2].get_yscale() == scale
+    assert_readable(figure)

@@ -31,6 +31,8 @@ _LEGEND_ROOM = 0.25
 _PANEL_SHARE, _TICK_IN = 0.85, 0.34
 _NOTE_PT, _NOTE_MARGIN_IN = 6.0, 0.05
 _PLAIN = (1e-3, 1e4)
+Room = tuple[float, float, float, float]
+"""Left, bottom, width and height as shares of a figure."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -51,21 +53,39 @@ def drawing(
     with mpl.rc_context(settings):
         words = broken(title, size[0])
         more = words.count("\n") * _LINE_EM * STYLE["figure.titlesize"] / 72
-        foot = broken(note, size[0] - 2 * _NOTE_MARGIN_IN, _NOTE_PT)
-        foot_in = (_LINE_EM * _NOTE_PT * len(foot.splitlines()) / 72 + _NOTE_MARGIN_IN) if foot else 0.0
+        foot = foot_lines(note, size[0])
+        foot_in = foot_height_in(foot)
         height = size[1] + more + foot_in
         figure = Figure(figsize=(size[0], height))
-        room = (0.0, foot_in / height, 1.0, 1.0 - foot_in / height)
-        figure.set_layout_engine("constrained", rect=room)
+        room = above_foot(figure, foot)
         yield figure
         if words:
             figure.suptitle(words, parse_math=False)
         if foot:
-            _write_foot(figure, foot, room)
+            write_foot(figure, foot, room)
         save(figure, path)
 
 
-def _write_foot(figure: Figure, foot: str, room: tuple[float, float, float, float]) -> None:
+def foot_lines(note: str, width_in: float) -> str:
+    """A note in lines that fit the foot of a figure of a width (inches)."""
+    return broken(note, width_in - 2 * _NOTE_MARGIN_IN, _NOTE_PT)
+
+
+def foot_height_in(foot: str) -> float:
+    """Height of the lines at the foot of a figure (inches)."""
+    return _LINE_EM * _NOTE_PT * len(foot.splitlines()) / 72 + _NOTE_MARGIN_IN if foot else 0.0
+
+
+def above_foot(figure: Figure, foot: str) -> Room:
+    """The room above the foot of a figure, within which everything else is laid out."""
+    share = foot_height_in(foot) / float(figure.get_figheight())
+    room = (0.0, share, 1.0, 1.0 - share)
+    figure.set_layout_engine("constrained", rect=room)
+    return room
+
+
+def write_foot(figure: Figure, foot: str, room: Room) -> None:
+    """Lines at the foot of a figure of which all else has been drawn."""
     # Legends outside of the panels are laid out in the room above the foot, and then put there
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

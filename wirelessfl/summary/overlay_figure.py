@@ -13,7 +13,15 @@ from matplotlib.figure import Figure
 
 from wirelessfl.errors import InputError, precondition
 from wirelessfl.summary.axes import Columns, XAxis, is_wide
-from wirelessfl.summary.drawing import log_scale, show_range, whole_numbers
+from wirelessfl.summary.drawing import (
+    above_foot,
+    foot_height_in,
+    foot_lines,
+    log_scale,
+    show_range,
+    whole_numbers,
+    write_foot,
+)
 from wirelessfl.summary.intervals import is_logarithmic, vertical_range
 from wirelessfl.summary.legend import legend_of
 from wirelessfl.summary.overlay import PLOTTED, Entry, Overlay
@@ -21,6 +29,7 @@ from wirelessfl.summary.style import CYCLE, LINES, PAGE_IN, STYLE
 from wirelessfl.trace import axis_label
 
 _PANEL_IN = 1.9
+_BANDS = "Bands: 95 % confidence intervals over the seeds."
 
 
 class ShownFigure(Figure):
@@ -45,13 +54,18 @@ def draw_overlay(overlay: Overlay, x: XAxis, metrics: Sequence[str], width_in: f
     legend = legend_of(names if len(names) > 1 else (), width_in)
     settings: dict[Any, Any] = dict(STYLE)
     with mpl.rc_context(settings):
-        figure = ShownFigure(figsize=(width_in, _PANEL_IN * down + 0.3 + legend.height_in), layout="constrained")
+        foot = foot_lines(_BANDS if any(len(entry.runs) > 1 for entry in overlay.entries) else "", width_in)
+        height = _PANEL_IN * down + 0.3 + legend.height_in + foot_height_in(foot)
+        figure = ShownFigure(figsize=(width_in, height))
+        room = above_foot(figure, foot)
         panels = figure.subplots(down, across, squeeze=False).ravel()
         for axes, metric in zip(panels, metrics, strict=False):
             _draw(axes, overlay, metric, x)
         for axes in panels[len(metrics) :]:
             axes.remove()
         legend.draw(figure, panels[0])
+        if foot:
+            write_foot(figure, foot, room)
     return figure
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from wirelessfl.summary.drawing import drawing, legend_inside, whole_numbers
+from wirelessfl.summary.drawing import drawing, legend_inside, log_scale, whole_numbers
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.style import BLUE, COLUMN_IN, GREY, ROLES, STYLE, VERMILION
 from wirelessfl.trace import axis_label
@@ -134,16 +134,21 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
         panels[1].axhline(0.0, color=GREY, linewidth=0.8)
         panels[1].bar(rounds, difference, color=np.where(difference < 0, VERMILION, BLUE).tolist(), width=0.8)
         panels[1].set_ylabel("difference\n(points)")
-        _both(
-            panels[2],
-            rounds,
-            [series(run, "epsilon_accounted") for run in (recorded, changed)],
-            axis_label("epsilon_accounted"),
-        )
+        epsilons = [series(run, "epsilon_accounted") for run in (recorded, changed)]
+        _both(panels[2], rounds, epsilons, axis_label("epsilon_accounted"))
+        if _spans_orders(epsilons):
+            log_scale(panels[2].yaxis)
         _both(panels[3], rounds, [series(run, name) for run in (recorded, changed)], words)
         legend_inside(panels[0])
         whole_numbers(panels[-1].xaxis)
         panels[-1].set_xlabel(axis_label("round"))
+
+
+def _spans_orders(found: list[Series]) -> bool:
+    # More than a decade between the ends; infinite values are not drawn
+    values = np.concatenate(found)
+    values = values[np.isfinite(values) & (values > 0)]
+    return bool(len(values) and values.max() > 10 * values.min())
 
 
 def _both(axes: Axes, rounds: NDArray[np.int64], values: list[Series], label: str) -> None:

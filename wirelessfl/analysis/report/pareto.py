@@ -11,7 +11,8 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.report.elements import Drawing
-from wirelessfl.analysis.report.svg import FAINT, draw_svg, log_scale
+from wirelessfl.analysis.report.svg import FAINT, draw_svg
+from wirelessfl.summary.drawing import log_scale
 from wirelessfl.summary.style import CYCLE
 
 Values = NDArray[np.float64]
@@ -68,8 +69,8 @@ def pareto_figure(
             axes.errorbar(
                 positive[group], 100 * accuracy[group], error, fmt="o", color=colour, markersize=size, elinewidth=0.8
             )
-        log_scale(axes.xaxis)
-        _widen(axes, positive[shown])
+        log_scale(axes.xaxis, _limits(positive[shown]))
+        axes.set_xlim(_limits(positive[shown]))
         corners = _draw_front(axes, positive[front], 100 * accuracy[front])
         axes.set(xlabel=label, ylabel="test accuracy (%)")
         place_labels(axes, [(positive[at], 100 * accuracy[at], text) for at, text in texts.items()], corners)
@@ -93,11 +94,11 @@ def _texts(shown: NDArray[np.int64], front: NDArray[np.int64], labels: Sequence[
     return {at: str(at + 1) for at in numbered.tolist()}, f" Points{whose} have their numbers in the table of points."
 
 
-def _widen(axes: Axes, cost: Values) -> None:
+def _limits(cost: Values) -> tuple[float, float]:
     # Room for names beside the outermost points
     low, high = float(cost.min()), float(cost.max())
     room = (high / low) ** 0.15 if high > 1.5 * low else 1.3
-    axes.set_xlim(low / room, high * room)
+    return low / room, high * room
 
 
 def _draw_front(axes: Axes, cost: Values, gain: Values) -> Values:

@@ -7,10 +7,8 @@ from typing import Any
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
-from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from wirelessfl.summary.style import CYCLE
 
@@ -59,16 +57,6 @@ def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tupl
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     return _inline(buffer.getvalue(), name, caption)
-
-
-def log_scale(axis: Axis) -> None:
-    """A logarithmic axis whose labels are plain numbers; SVG text has no mathematics."""
-    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
-    low, high = axis.get_data_interval()
-    short = low > 0 and high < 30 * low
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _inline(svg: str, name: str, caption: str) -> Markup:
