@@ -270,7 +270,7 @@ MULTI_OBJECTIVE = Paper(
             sizes=("full",),
             words=WORDS,
         ),
-        PaperStudy("dynamic-equal", "dynamic DP at equal accounted ε", sizes=("full",), words=WORDS),
+        PaperStudy("dynamic-equal", "dynamic DP at equal accounted ε", words=WORDS),
         *tuned_studies("moo-adaptive-clipping"),
     ),
     claims=CLAIMS,
