@@ -49,7 +49,7 @@ def table_iii_rows(tables: Tables) -> list[dict[str, Any]]:
     A method that has not run has no row.
     """
     rows = []
-    ran = {name: methods for name, methods in METHODS.items() if methods[0].study in tables.studies}
+    ran = {name: methods for name, methods in METHODS.items() if _has_run(tables, methods[0])}
     for name, (published, equal) in ran.items():
         for level in levels_of(tables, published, KEYS):
             rows.append(
@@ -66,6 +66,10 @@ def table_iii_rows(tables: Tables) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _has_run(tables: Tables, method: Method) -> bool:
+    return method.study in tables.studies and bool(tables.studies[method.study].runs)
 
 
 def _accuracy_text(tables: Tables, method: Method | None, level: Place) -> str:

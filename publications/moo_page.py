@@ -70,15 +70,16 @@ def draw_norms(tables: Tables) -> Figure:
     for axes, metric, title in zip(panels[0], (NORM, LARGEST), ("mean over clients", "largest client"), strict=True):
         drawn = 0
         for method, words in names:
-            if method.study not in tables.studies:
+            table = tables.studies.get(method.study)
+            if table is None:
                 continue
             lines = [
                 (f"ε = {one}{words}", point)
                 for one in (EPSILONS[0], EPSILONS[-1])
-                if tables.study(method.study).curve(point := {DATASET: "mnist", EPSILON: one}, metric)
+                if table.curve(point := {DATASET: "mnist", EPSILON: one}, metric)
             ]
             if lines:
-                draw_curves(axes, tables.study(method.study), lines, metric, first_colour=drawn)
+                draw_curves(axes, table, lines, metric, first_colour=drawn)
                 drawn += len(lines)
         if not drawn:
             raise MissingRuns("no study has followed the norm")
