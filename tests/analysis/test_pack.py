@@ -19,6 +19,7 @@ import pytest
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.pack import layout, reading
+from wirelessfl.analysis.pack.contents import Contents
 from wirelessfl.analysis.pack.layout import MANIFEST, PACKAGES, README, Manifest, is_safe
 from wirelessfl.analysis.pack.machine import installed_packages, other_versions
 from wirelessfl.analysis.pack.reading import looks_like_archive, open_archive, unpacking
@@ -111,11 +112,13 @@ def test_several_runs_have_names_of_their_own(run: Path, tmp_path: Path) -> None
     shutil.copytree(run, other)
     odd = tmp_path / "a run: ü"
     shutil.copytree(run, odd)
-    manifest = write_archive([run, other, odd], tmp_path / "all.zip").manifest
-    assert [one.name for one in manifest.runs] == ["one", "one-2", "a-run"]
+    upper = tmp_path / "ONE"
+    shutil.copytree(run, upper)
+    manifest = write_archive([run, other, odd, upper], tmp_path / "all.zip").manifest
+    assert [one.name for one in manifest.runs] == ["one", "one-2", "a-run", "ONE-3"]
     with open_archive(tmp_path / "all.zip") as archive:
         assert archive.run("one-2").trace == "one-2/trace.h5" and archive.run("a").name == "a-run"
-        with pytest.raises(InputError, match="found 3 runs for small, seed 11"):
+        with pytest.raises(InputError, match="found 4 runs for small, seed 11"):
             archive.run("small, seed 11")
         with pytest.raises(InputError, match="found 0 runs for x"):
             archive.run("x")
@@ -136,6 +139,14 @@ def test_runs_that_have_not_ended_and_places_without_any_are_refused(run: Path, 
         with pytest.raises(InputError, match=words):
             write_archive([path], tmp_path / "x.zip")
     assert not (tmp_path / "x.zip").exists()
+
+
+def test_names_that_differ_by_case_alone_are_not_packed(tmp_path: Path) -> None:
+    # No reader on any system takes them apart
+    contents = Contents()
+    contents.add("one/plugins/mine.py", b"")
+    with pytest.raises(InputError, match=r"one/plugins/Mine\.py: found twice .* another case"):
+        contents.add("one/plugins/Mine.py", b"")
 
 
 def test_no_other_file_is_written_over(run: Path, tmp_path: Path) -> None:

@@ -189,6 +189,60 @@ def test_data_go_along_where_they_are_asked_for(there: Path, tmp_path: Path, unp
     assert refused.exit_code == 2 and "found other data" in refused.stderr and not (there / "x.zip").exists()
 
 
+GAINS = "\n".join(["round,client,re,im", *(f"{index},{client},0.5,1" for index in range(1, 4) for client in range(6))])
+
+
+@pytest.mark.parametrize("name", ["./plugins/gains.csv", "summary.json"])
+def test_data_may_have_any_relative_name(name: str, there: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    (here / name).parent.mkdir(parents=True)
+    (here / name).write_text(GAINS)
+    (here / "s.yaml").write_text(SMALL + f"channel: {{fading: {{model: recorded, file: {name}}}}}\n")
+    wfl.simulate(here / "s.yaml", here / "one", device="cpu", threads=1, pictures=False)
+    packed = call("pack", here / "one", "--with-data")
+    assert packed.exit_code == 0 and "not packed" not in packed.stderr, packed.stderr
+    shutil.rmtree(here)
+    assert call("replay", "one.zip", "--verify", "--quiet").exit_code == 0
+
+
+@pytest.mark.slow
+def test_runs_of_a_study_share_their_data_also_below_links(there: Path, tmp_path: Path, unpacked_in: Path) -> None:
+    here, far = tmp_path / "here", tmp_path / "far"
+    write_idx_pair(far / "MNIST", "train", [0, 1, 2] * 4)
+    write_idx_pair(far / "MNIST", "t10k", [0, 1, 2])
+    (here / "sets").mkdir(parents=True)
+    (here / "sets" / "MNIST").symlink_to(far / "MNIST")
+    (far / "MNIST" / "up").symlink_to(here / "sets")
+    digits = "data: {dataset: {name: mnist, root: ./sets/}, partition: {scheme: iid}}"
+    (here / "base.yaml").write_text(SMALL.replace("data: {limit: 120, partition: {scheme: iid}}", digits))
+    (here / "pair.yaml").write_text("base: base.yaml\ngrid: {uplink.snr_db: [0, 5]}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wirelessfl.study.collect.write_results", lambda *_, **__: None)
+        patch.setattr(runner, "LocalWorkers", lambda *_: InlineWorkers())
+        run_study(load_study(here / "pair.yaml"), here / "pair", device="cpu", threads=1)
+    assert call("pack", here / "pair", "--with-data").exit_code == 0
+    with zipfile.ZipFile("pair.zip") as archive:
+        data = [name for name in archive.namelist() if "ubyte" in name]
+    assert len(data) == 4 and all(name.startswith("pair/data/sets/MNIST/") for name in data)
+    shutil.rmtree(here)
+    every = call("replay", "pair.zip", "--verify")
+    assert every.exit_code == 0 and every.stdout.count("the same") == 2, every.stderr
+    assert not [*unpacked_in.iterdir()]
+
+
+@pytest.mark.parametrize("name", ["~/gains.csv", "a/../gains.csv"])
+def test_data_by_a_name_that_leads_elsewhere_are_told(
+    name: str, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "gains.csv").write_text(GAINS)
+    (tmp_path / "s.yaml").write_text(SMALL + f"channel: {{fading: {{model: recorded, file: {name}}}}}\n")
+    wfl.simulate(tmp_path / "s.yaml", tmp_path / "one", device="cpu", threads=1, pictures=False)
+    packed = call("pack", tmp_path / "one", "--with-data")
+    assert packed.exit_code == 0 and f"cannot hold (absolute, or with ..): {name}" in packed.stderr
+
+
 def test_other_versions_are_named(run: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wirelessfl.analysis.pack.writing.installed_packages", lambda: {"numpy": "0.1", "odd": "1"})
     assert call("pack", run).exit_code == 0

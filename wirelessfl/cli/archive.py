@@ -121,11 +121,13 @@ class Unpacked:
         from wirelessfl.analysis.pack.sources import check_sources
         from wirelessfl.analysis.replay.recording import open_recording
 
+        place, data = (self.folder.joinpath(*name.split("/")) for name in (run.name, run.data_folder))
+        if not (data.exists() or data.is_relative_to(place)):  # of a study; it stays for its other runs
+            self.archive.extract(self.folder, run.data_folder)
         self.archive.extract(self.folder, run.name)
-        place = self.folder.joinpath(*run.name.split("/"))
         try:
             check_sources(self.archive.path, place / "trace.h5")
-            places = Places.beside(place, self.archive.path.parent)
+            places = Places.beside(data, place, self.archive.path.parent)
             yield open_recording(place / "trace.h5", first, last, places)
         finally:
             shutil.rmtree(place, ignore_errors=True)

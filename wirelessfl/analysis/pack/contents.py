@@ -1,10 +1,11 @@
 """Content of an archive: which files of runs and studies go into it, under which names."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from wirelessfl.analysis.pack.layout import MOST_FILES, PLUGINS, PackedRun, is_safe
@@ -32,12 +33,14 @@ class Contents:
         runs: Its runs.
         left_out: What is not in it, in words.
         files: Where the content of each file is, or the content itself.
+        spellings: Their names without regard to case, as readers on any system compare them.
     """
 
     packed: list[str] = field(default_factory=list)
     runs: list[PackedRun] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     files: dict[str, Path | bytes] = field(default_factory=dict)
+    spellings: set[str] = field(default_factory=set)
 
     @property
     def sources(self) -> list[Path]:
@@ -51,10 +54,15 @@ class Contents:
             InputError: the archive cannot hold it.
         """
         precondition(is_safe(name), f"{name!r}: found a name that an archive cannot hold", InputError)
-        precondition(name not in self.files, f"{name}: found twice among what is packed", InputError)
+        precondition(
+            name.casefold() not in self.spellings,
+            f"{name}: found twice among what is packed; letters of another case are no other name",
+            InputError,
+        )
         if isinstance(source, Path):
             refuse_irregular(source)
         self.files[name] = source
+        self.spellings.add(name.casefold())
         precondition(len(self.files) < MOST_FILES, f"found more than {MOST_FILES:,} files to pack", InputError)
 
 
@@ -90,7 +98,8 @@ def _free_name(path: Path, taken: Sequence[str]) -> str:
     own = here.parent if here.name == "trace.h5" else here.with_suffix("") if here.is_file() else here
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", own.name).strip("-.")[:100] or "run"
     names = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if name not in taken)
+    known = {one.casefold() for one in taken}
+    return next(name for name in names if name.casefold() not in known)
 
 
 def _add_run(contents: Contents, name: str, trace: Path, label: str | None, with_data: bool) -> None:
@@ -185,14 +194,14 @@ def _label(factors: list[dict[str, Any]], run: Mapping[str, Any]) -> str:
 
 
 def _add_data(contents: Contents, run: PackedRun, recording: Recording, with_data: bool) -> None:
-    # Files of data under their relative names beside the trace, where a replay looks; what is not there is told
+    # Files of data under their relative names, once for all runs of a study; what is not there is told
     dataset = recording.scenario.data.dataset
     if isinstance(dataset, FileSet) and dataset.root is None and run.data:
         contents.left_out.append(f"{run.name}: the data of {dataset.name}, which are looked up in {ROOT_VARIABLE}")
     for key, text in recording.scenario.named_files().items():
-        relative = is_safe(text.removesuffix("/"))
-        if not with_data or not relative:
-            why = "" if relative else ", by a name that leads out of its folder"
+        below = _name_below(text)
+        if not with_data or below is None:
+            why = "" if below else ", by a name that an archive cannot hold (absolute, or with ..)"
             contents.left_out.append(f"{run.name}: the data that {key} names{why}: {text}")
             continue
         path = recording.places.find(key, text)
@@ -202,7 +211,22 @@ def _add_data(contents: Contents, run: PackedRun, recording: Recording, with_dat
             f"{path}: found other data than the run was recorded with ({key}); restore them, or omit --with-data",
             InputError,
         )
-        files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-        for file in files:
-            below = "" if path.is_file() else f"/{file.relative_to(path).as_posix()}"
-            contents.add(f"{run.name}/{text.removesuffix('/')}{below}", file)
+        for file in [path] if path.is_file() else _files_in(path):
+            name = f"{run.data_folder}/{(PurePosixPath(below) / file.relative_to(path).as_posix()).as_posix()}"
+            if contents.files.get(name) != file:  # else of an earlier run of the study
+                contents.add(name, file)
+
+
+def _name_below(text: str) -> str | None:
+    # Where an archive holds what a scenario names so, for a replay to find it; None where it cannot
+    plain = PurePosixPath(text).as_posix()
+    return plain if is_safe(plain) and not Path(text).expanduser().is_absolute() else None
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    # Every file below, also below links to folders, as whoever reads the data finds them; not those that lead back up
+    for place, folders, files in os.walk(folder, followlinks=True):
+        here = Path(place)
+        above = {here.resolve(), *here.resolve().parents}
+        folders[:] = [name for name in sorted(folders) if (here / name).resolve() not in above]
+        yield from (here / name for name in sorted(files) if (here / name).is_file())

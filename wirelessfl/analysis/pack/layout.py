@@ -12,6 +12,8 @@ VERSION = 1
 MANIFEST, README, PACKAGES = "manifest.json", "README.txt", "packages.txt"
 PLUGINS = "plugins"
 """Folder of a run's sources from outside the package, beside its trace."""
+DATA = "data"
+"""Folder of the data that runs name by relative paths, beside the trace of a run, or in the folder of a study."""
 MOST_FILES = 100_000
 LARGEST_MANIFEST = 64 << 20
 MOST_RATIO = 100
@@ -58,6 +60,11 @@ class PackedRun:
     def trace(self) -> str:
         """Its trace in the archive."""
         return f"{self.name}/trace.h5"
+
+    @property
+    def data_folder(self) -> str:
+        """Its data in the archive, which all runs of a study share."""
+        return f"{self.name.partition('/')[0]}/{DATA}"
 
     @property
     def id(self) -> str:

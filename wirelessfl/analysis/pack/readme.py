@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from wirelessfl.analysis.pack.contents import Contents
-from wirelessfl.analysis.pack.layout import MANIFEST, PACKAGES, PLUGINS
+from wirelessfl.analysis.pack.layout import DATA, MANIFEST, PACKAGES, PLUGINS
 from wirelessfl.analysis.pack.machine import THAT_MATTER
 
 _MOST_RUNS = 20
@@ -80,7 +80,8 @@ def _data(contents: Contents) -> str:
             "",
             *lines,
             "",
-            "Data that are not here are looked up beside the archive, in the current folder, and in the folders of the",
-            "environment variable WIRELESSFL_DATA. Where they are others, the answer says so.",
+            f"Data in a folder {DATA}/ here are taken first; whoever unpacks them by hand names that folder in",
+            "WIRELESSFL_DATA. Others are looked up beside the archive, in the current folder, and in the folders",
+            "of this variable. Where they are not those that were recorded, the answer says so.",
         ]
     )
