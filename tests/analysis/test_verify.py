@@ -368,7 +368,7 @@ def test_text_and_json_say_how_many_of_how_many(pair_of: Callable[..., Pair]) ->
     told = replay(str(pair.recorded), "--verify").stdout
     counts = f"{comparison.numbers:,} of {comparison.of_numbers:,} numbers"
     assert f"verified: {counts} and {comparison.attributes:,} of {comparison.of_attributes:,} attributes" in told
-    assert f"not compared: wall_time ({ROUNDS} numbers): how long the machine took" in told
+    assert f"not compared: wall_time ({ROUNDS} numbers): how long the computation took" in told
     answer = json.loads(replay(str(pair.recorded), "--verify", "--json").stdout)
     assert answer["verified_numbers"] == comparison.numbers
     assert answer["verified"] == comparison.as_mapping()

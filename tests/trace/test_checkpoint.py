@@ -100,7 +100,7 @@ def test_loaded_arrays_can_be_written(tmp_path: Path) -> None:
     ("state", "message"),
     [
         ({"a": {"b": [1, 2]}}, "a.b is a list"),
-        ({"a": object()}, "a is a object"),
+        ({"a": object()}, "a is an object"),
         ({"a": np.array(["x"])}, "a has dtype <U1"),
         ({"a": np.array([object()])}, "a has dtype object"),
         ({"a": {1: 2}}, "key 1"),

@@ -21,6 +21,7 @@ from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation
+from wirelessfl.simulation.learner import Assessment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
@@ -96,8 +97,8 @@ class Recorder:
         self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)
 
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
-        return math.nan, math.nan
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
+        return Assessment()
 
     def update_of(self, client: int) -> NDArray[np.float32]:
         """(d,) of norm below 1, another one for each client."""
