@@ -1,4 +1,4 @@
-"""The event shell: what a round costs beside training, with a learner that hands out zeros.
+"""The event simulation: time of a round beside training, measured with a learner that returns zeros.
 
 Everything else happens as in any run: selection, SimPy events, channels, power control, superposition, ledger, trace
 and checkpoint; and which of them takes how long. Also how long ``wirelessfl --help`` takes, which imports no more than
@@ -54,7 +54,7 @@ def on_demand(clients: int, rounds: int, /, **sections: Any) -> Scenario:
 
 
 def shell_cases(workload: Workload, threads: int, runner: Runner, *, quick: bool) -> list[Case]:
-    """Microseconds of shell a client and round, by parts too, the shell's share of a workload, and start-up."""
+    """Microseconds of simulation for each client and round, also by part, its share of a workload, and start-up."""
     active, many, rounds = (20, 50, 2) if quick else (1_000, 100_000, 20)
     over_the_air, crowd = on_demand(active, rounds), on_demand(many, 2)
     scenarios = {

@@ -1,4 +1,4 @@
-"""The house keeps its order: floors import downwards only, nothing imports in a circle, ``__all__`` tells the truth."""
+"""Structure of the package: imports from lower layers only, no circular imports, existing names in ``__all__``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wirelessfl.trace.schema import ROOT as TRACE_ROOT
 PACKAGE = Path(wirelessfl.__file__).parent
 ROOT = Path(__file__).parents[1]
 
-FLOORS = (
+LAYERS = (
     {"__main__"},
     {"cli"},
     {"analysis", "study"},
@@ -37,7 +37,7 @@ FLOORS = (
     {"conformance", "inputs", "outputs", "plugins"},
     {"memory", "streams", "errors", "version"},
 )
-"""From the roof down; rooms of one floor do not know each other."""
+"""Packages and modules by layer, the highest first; those of one layer do not import each other."""
 
 CORE = {"learning", "privacy", "radio", "secagg"}
 NOT_IN_THE_CORE = {"simpy", "click", "h5py", "yaml", "rich", "pydantic", "matplotlib"}
@@ -45,8 +45,8 @@ NOT_IN_THE_CORE = {"simpy", "click", "h5py", "yaml", "rich", "pydantic", "matplo
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
-def room_of(path: Path) -> str:
-    """The room a file belongs to."""
+def package_of(path: Path) -> str:
+    """The package, or module, of the first level that a file belongs to."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
@@ -63,41 +63,41 @@ def imports(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_point_downwards(path: Path) -> None:
-    room = room_of(path)
-    if room == "__init__":
+    package = package_of(path)
+    if package == "__init__":
         return
-    floor = next(level for level, rooms in enumerate(FLOORS) if room in rooms)
-    above = set().union(*FLOORS[:floor]) | (FLOORS[floor] - {room})
-    if room in CORE:
+    layer = next(level for level, members in enumerate(LAYERS) if package in members)
+    above = set().union(*LAYERS[:layer]) | (LAYERS[layer] - {package})
+    if package in CORE:
         above |= {"scenario", "trace"}
     for module in imports(path):
         parts = module.split(".")
         if parts[0] == "wirelessfl" and len(parts) > 1:
-            assert parts[1] not in above, f"{room} must not import {module}"
-        if room in CORE:
+            assert parts[1] not in above, f"{package} must not import {module}"
+        if package in CORE:
             assert parts[0] not in NOT_IN_THE_CORE, f"the core must not import {module}"
 
 
-def test_every_room_has_a_floor() -> None:
-    assert {room_of(path) for path in SOURCES} - {"__init__"} <= set().union(*FLOORS)
+def test_every_package_has_a_layer() -> None:
+    assert {package_of(path) for path in SOURCES} - {"__init__"} <= set().union(*LAYERS)
 
 
-SHELL = PACKAGE / "simulation"
+SIMULATION = PACKAGE / "simulation"
 WITHOUT_A_CLOCK = {
-    "records state": "values that processes hand on",
+    "records state": "values that are passed between processes",
     "recorder": "turns the records of a round into columns of the trace",
     "learner local_privacy": "training as the server asks for it, with the rows that the state keeps of it",
     "selection": "selects around the jobs in flight",
-    "rehearsal": "runs the shell without training",
+    "rehearsal": "runs the simulation without training",
     "uplinks/exact": "waits as every uplink with a slot does, in uplinks/slot",
     "uplinks/air/plan uplinks/air/records uplinks/air/transmitters": "steps of a slot that uplinks/air/uplink awaits",
     "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
-"""Files of the shell that do not import SimPy, and why they are there."""
+"""Files of ``simulation`` that do not import SimPy, and why they are there."""
 
 
-def test_the_shell_holds_only_what_waits() -> None:
-    files = {path.relative_to(SHELL).with_suffix("").as_posix(): path for path in SHELL.rglob("[!_]*.py")}
+def test_the_simulation_holds_only_what_waits() -> None:
+    files = {path.relative_to(SIMULATION).with_suffix("").as_posix(): path for path in SIMULATION.rglob("[!_]*.py")}
     waiting = {name for name, path in files.items() if "simpy" in imports(path)}
     listed = [name for names in WITHOUT_A_CLOCK for name in names.split()]
     assert sorted(listed) == sorted(files.keys() - waiting)
@@ -108,7 +108,7 @@ def test_a_round_holds_typed_records_and_no_columns_by_name() -> None:
     fields = {field.name: str(field.type).replace("tuple[typing.Any, ...]", "") for field in dataclasses.fields(Round)}
     assert not [name for name, kind in fields.items() if re.search("dict|Mapping|Any|object", kind)]
     named = {variable.name for variable in TRACE_ROOT.of("round", "slot")} - {"samples", "weight", "backoff"}
-    for path in SHELL.rglob("*.py"):
+    for path in SIMULATION.rglob("*.py"):
         words = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if is_text(node)}
         assert path.name == "recorder.py" or not words & named, f"{path}: only the recorder knows the trace's names"
 
@@ -124,7 +124,7 @@ def files_of(package: Path) -> dict[str, Path]:
 
 
 def circle_in(package: Path) -> list[str]:
-    """Modules of a package that import each other in a circle, type-only and function-level imports included."""
+    """Modules of a package with circular imports, type-only and function-level imports included."""
     files = files_of(package)
     graph: dict[str, set[str]] = {}
     for name, path in files.items():

@@ -1,1 +1,1 @@
-"""Tests of the cli room."""
+"""Tests of ``wirelessfl.cli``."""

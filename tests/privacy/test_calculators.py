@@ -42,7 +42,7 @@ def local_steps(
     selected: int = 1,
     sampling: Literal["shuffle", "poisson"] = "shuffle",
 ) -> LocalSteps:
-    """The record of one client's steps in a round, as the shell fills it in."""
+    """The record of one client's steps in a round, as the simulation fills it in."""
     return LocalSteps(
         round_index=round_index,
         clients=np.zeros(1, dtype=np.int64),

@@ -20,7 +20,7 @@ DOCUMENTED = set(re.findall(r"^::: (\S+)$", REFERENCE, re.MULTILINE))
 
 
 def used(tree: ast.AST) -> Iterator[str]:
-    """Every name of the package that a file takes, as ``wirelessfl.room.name``, and every other import of it."""
+    """Every name of the package that a file takes, as ``wirelessfl.package.name``, and every other import of it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "wirelessfl":
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -39,7 +39,7 @@ def jammer_gain_theorem(
     jammer_channel: complex = 1.0,
     margin: float = 1.0,
 ) -> float:
-    """α_CJ of Theorems 2 and 4, from the noise that the privacy room says is needed."""
+    """α_CJ of Theorems 2 and 4, from the noise that ``wirelessfl.privacy`` says is needed."""
     needed = noise_std_theorem(epsilon, delta, rounds, samples)
     return jammer_gain_for_noise(needed, server_gain, channel_noise_std, jammer_channel, margin)
 

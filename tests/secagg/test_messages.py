@@ -1,4 +1,4 @@
-"""Message sizes, tags, and the room's public face."""
+"""Message sizes, tags, and the public names of ``wirelessfl.secagg``."""
 
 from __future__ import annotations
 

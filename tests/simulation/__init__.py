@@ -1,1 +1,1 @@
-"""Tests of the simulation room."""
+"""Tests of ``wirelessfl.simulation``."""

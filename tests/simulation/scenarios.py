@@ -1,4 +1,4 @@
-"""Small scenarios for the tests of the shell."""
+"""Small scenarios for the tests of ``wirelessfl.simulation``."""
 
 from __future__ import annotations
 

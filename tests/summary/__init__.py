@@ -1,1 +1,1 @@
-"""Tests of the summary room."""
+"""Tests of ``wirelessfl.summary``."""

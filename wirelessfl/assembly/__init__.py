@@ -1,4 +1,4 @@
-"""From a scenario to runtime objects: the only room that knows both.
+"""Objects of a run, made from a scenario: the only package that imports both.
 
 `make_object` makes the member of a family that a scenario names; other choices end in ``assert_never``. Here, and
 nowhere earlier, the user's own modules are imported.

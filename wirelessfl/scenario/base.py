@@ -131,7 +131,7 @@ class CoreVariant(Section):
     """
 
     core: ClassVar[str]
-    """The class, or the function that makes the object, as ``wirelessfl.room.module:Name``."""
+    """The class, or the function that makes the object, as ``wirelessfl.package.module:Name``."""
 
     core_names: ClassVar[Mapping[str, str | None]] = {}
     """Names of the core for keys that it calls otherwise; None for keys that are no argument of it."""
@@ -159,7 +159,7 @@ class External(Section):
     """Protocol or class of the object, as ``package.module:Name``; checked before it is called."""
 
     check: ClassVar[str]
-    """The family's conformance check, as ``wirelessfl.room.conformance:check_family``."""
+    """The family's conformance check, as ``wirelessfl.package.conformance:check_family``."""
 
     context: ClassVar[str | None] = None
     """Source of parameters without a default that ``options`` leave out, as ``package.module:Name`` of its class."""

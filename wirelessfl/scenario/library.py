@@ -40,7 +40,7 @@ def shelf_folder(shelf: Shelf) -> Path:
 
 
 def list_shipped(shelf: Shelf = "scenarios") -> list[Shipped]:
-    """Everything on a shelf, by name; the studies of papers are the papers room's."""
+    """The shipped files of a kind, by name, without the studies of papers."""
     folder = shelf_folder(shelf)
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
     if shelf == "scenarios":

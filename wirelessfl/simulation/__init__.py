@@ -1,4 +1,4 @@
-"""The event shell: SimPy processes that pass messages and call the core."""
+"""The event simulation: SimPy processes that pass messages and call the core."""
 
 from wirelessfl.simulation.medium import seconds
 from wirelessfl.simulation.recorder import FinishedRound, round_record

@@ -1,1 +1,1 @@
-"""Tests of the convergence room."""
+"""Tests of ``publications.convergence``."""
