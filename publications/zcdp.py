@@ -19,7 +19,6 @@ from publications.zcdp_points import (
     KINDS,
     LEVELS,
     METHODS,
-    NOISE,
     STEPS,
     WORDS,
     convergence_point,
@@ -95,13 +94,18 @@ def _draw_trade_off(tables: Tables) -> Figure:
 
 def _equal(kind: str) -> AtEqualEpsilon:
     """The run at the accounted ε that a point of the trade-off publishes."""
-    noise = {
-        value_of(trade_off_point(size, kind, epsilon, uplink)[NOISE]): epsilon
+    published = {
+        tuple((key, value_of(value)) for key, value in sorted(point.items())): epsilon
         for size in ("small", "full")
         for epsilon in EPSILONS
         for uplink in ("secure_aggregation", "ideal")
+        for point in (trade_off_point(size, kind, epsilon, uplink),)
     }
-    return AtEqualEpsilon(f"equal-{kind}", lambda point: {EPSILON: noise[str(point[NOISE])]})
+
+    def place(point: Point) -> Point:
+        return {EPSILON: published[tuple((key, value_of(value)) for key, value in sorted(point.items()))]}
+
+    return AtEqualEpsilon(f"equal-{kind}", place)
 
 
 def _studies() -> tuple[PaperStudy, ...]:
@@ -110,6 +114,8 @@ def _studies() -> tuple[PaperStudy, ...]:
         PaperStudy(f"convergence-{kind}", f"{words} against σ and τ (Fig. {figure[kind][0]})", words=WORDS)
         for kind, words in KINDS.items()
     ]
+    title = "Logistic regression on features as they stand in the files (Fig. 3)"
+    studies.append(PaperStudy("unscaled-logistic", title, sizes=("full",), words=WORDS))
     for kind, words in KINDS.items():
         audits = (AuditOf({STEPS: 10}, trials=40), AuditOf({STEPS: 1}, trials=40)) if kind == "logistic" else ()
         title = f"{words}: the scheme against DP-SGD at ε = 10 (Fig. {figure[kind][1]})"

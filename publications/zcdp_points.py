@@ -36,10 +36,17 @@ def charged_noise(epsilon: float, rounds: int, batch: int) -> float:
 SIZES_OF: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("small", "logistic"): {"samples": 500, "rounds": 20, "batch": 50, "steps": 10, "few": 2, "large": 250},
     ("small", "network"): {"samples": 500, "rounds": 16, "batch": 100, "steps": 5, "few": 5, "large": 100},
-    ("full", "logistic"): {"samples": 2035, "rounds": 20, "batch": 204, "steps": 10, "few": 2, "large": 1018},
-    ("full", "network"): {"samples": 2035, "rounds": 50, "batch": 407, "steps": 5, "few": 5, "large": 407},
+    ("full", "logistic"): {"samples": 2442, "rounds": 20, "batch": 245, "steps": 10, "few": 2, "large": 1221},
+    ("full", "network"): {"samples": 2442, "rounds": 50, "batch": 489, "steps": 5, "few": 5, "large": 489},
 }
 """Samples of a device, rounds, and batch with steps of Figures 5 and 6, then of Figures 7 and 8."""
+
+CALIBRATED = ("full",)
+"""Sizes of the paper's own division, devices in turn: a published ε is set, and the library finds the noise for it.
+
+Elsewhere devices are drawn, and the library would set the noise for one of all rounds: the files hold that of
+C = T r/n.
+"""
 
 METHODS = (
     "paper's scheme",
@@ -58,10 +65,17 @@ def method_point(size: str, kind: str, method: int) -> Point:
     rounds, steps, batch, samples = (one[name] for name in ("rounds", "steps", "batch", "samples"))
     noise: dict[str, Any] = {"mechanism": "zcdp", "clip": 1.0}
     accounted = {"epsilon": 10.0, "target": "accounted"}
+    published = {"epsilon": 10.0, "target": "published"}
+
+    def by_theorem_1(taken: int) -> dict[str, Any]:
+        if size in CALIBRATED:
+            return {**noise, **published}
+        return {**noise, "noise_std": theorem_1_noise(10, rounds, taken, batch, samples, CHOSEN)}
+
     spent: tuple[dict[str, Any], ...] = (
-        {**noise, "noise_std": theorem_1_noise(10, rounds, steps, batch, samples, CHOSEN)},
+        by_theorem_1(steps),
         {**noise, "noise_std": charged_noise(10, rounds, batch)},
-        {**noise, "noise_std": theorem_1_noise(10, rounds, 1, batch, samples, CHOSEN)},
+        by_theorem_1(1),
         {**noise, **accounted},
         {**noise, **accounted},
         {"mechanism": "gaussian", "sampling": "poisson", "clip": 1.0, **accounted},
@@ -71,6 +85,8 @@ def method_point(size: str, kind: str, method: int) -> Point:
 
 def trade_off_point(size: str, kind: str, epsilon: float, uplink: str) -> Point:
     """The point of ``trade-off-*`` at a published ε, with (secure_aggregation) or without (ideal) masks."""
+    if size in CALIBRATED:
+        return {UPLINK: uplink, EPSILON: epsilon}
     one = SIZES_OF[size, kind]
     hidden_by = CHOSEN if uplink == "secure_aggregation" else 1
     noise = theorem_1_noise(epsilon, one["rounds"], one["few"], one["large"], one["samples"], hidden_by)
@@ -83,9 +99,8 @@ def _words() -> dict[str, str]:
     for size, kind in SIZES_OF:
         for method in (0, 1, 2, 3, 5):
             points = method_point(size, kind, method)[PRIVACY]
-            words[value_of(points)] = (
-                ("σ = " + str(points["noise_std"])) if "noise_std" in points else "accounted ε = 10"
-            )
+            stated = f"{points.get('target')} ε = 10"
+            words[value_of(points)] = ("σ = " + str(points["noise_std"])) if "noise_std" in points else stated
     words[value_of(method_point("small", "logistic", 5)[PRIVACY])] = "Poisson, accounted ε = 10"
     return words
 

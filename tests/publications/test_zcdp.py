@@ -18,6 +18,7 @@ from publications.zcdp_points import (
     trade_off_point,
 )
 from publications.zcdp_sum import NOISE_STD, SAMPLES, epsilon_of_sum, published_epsilon, uploads
+from wirelessfl.api import make_plan
 from wirelessfl.privacy import zcdp_epsilon
 from wirelessfl.study.factors import values_at
 
@@ -56,6 +57,21 @@ def test_theorem_1_gives_back_the_epsilon() -> None:
     """By hand: C = 20 · 10/16 = 12.5, τ = 10, r = 10, n_i = 500, γ = 50."""
     sigma = method_point("small", "logistic", 0)["training.privacy"]["noise_std"]
     assert zcdp_epsilon(2 * 12.5 * 10 / (10 * 500 * 50 * sigma**2), 1e-4) == pytest.approx(10, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_full_size_publishes_the_epsilon_that_it_states(kind: str) -> None:
+    """Devices in turn: nobody has more rounds than the noise is set for, whether the sum hides one in ten or in one."""
+    design = load_designs(PAPERS["zcdp-secure-aggregation"], "full")[f"trade-off-{kind}"]
+    for run in design.runs:
+        if run.scenario.seed == 1:
+            point = values_at(design.factors, run.levels)
+            # The search for noise begins at a thousandth of the clip, which is above what this point needs.
+            stopped = (kind, *point.values()) == ("logistic", "secure_aggregation", 10)
+            expected = 9.749 if stopped else point["training.privacy.epsilon"]
+            found = make_plan(run.scenario, overrides={"data.dataset.source": "synthetic"}).forecast.epsilon_published
+            assert found <= point["training.privacy.epsilon"], point
+            assert found == pytest.approx(expected, rel=1e-3), point
 
 
 def test_the_canary_moves_the_upload_for_all_steps_after_it() -> None:
