@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from publications.bound_pages import ZCDP_BOUND_FIGURE, ZCDP_BOUND_STUDY
 from publications.figures import accuracy_axis, draw_curves, legend_below, new_figure, note
+from publications.gradients import GRADIENT_NORM, gradient_norms
 from publications.paper import Paper, PaperFigure, PaperTable
-from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
+from publications.studies import AtEqualEpsilon, AuditOf, FollowedNumber, PaperStudy, Point
 from publications.tables import Tables, value_of
 from publications.tuning_runs import tuned_studies
 from publications.zcdp_claims import CLAIMS
@@ -30,6 +32,9 @@ from publications.zcdp_theory import THEORY_FIGURE, THEORY_TABLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+CURVES: Mapping[str, Mapping[str, FollowedNumber]] = {"logistic": {}, "network": {GRADIENT_NORM: gradient_norms}}
+"""What Figures 4 and 6 show beside accuracy, by kind of model."""
 
 TRADE_OFF_LINES = ("masked, published ε", "plain, published ε", "masked, accounted ε")
 
@@ -111,7 +116,9 @@ def _equal(kind: str) -> AtEqualEpsilon:
 def _studies() -> tuple[PaperStudy, ...]:
     figure = {"logistic": ("3", "5", "7"), "network": ("4", "6", "8")}
     studies = [
-        PaperStudy(f"convergence-{kind}", f"{words} against σ and τ (Fig. {figure[kind][0]})", words=WORDS)
+        PaperStudy(
+            f"convergence-{kind}", f"{words} against σ and τ (Fig. {figure[kind][0]})", words=WORDS, curves=CURVES[kind]
+        )
         for kind, words in KINDS.items()
     ]
     title = "Logistic regression on features as they stand in the files (Fig. 3)"
@@ -119,7 +126,7 @@ def _studies() -> tuple[PaperStudy, ...]:
     for kind, words in KINDS.items():
         audits = (AuditOf({STEPS: 10}, trials=40), AuditOf({STEPS: 1}, trials=40)) if kind == "logistic" else ()
         title = f"{words}: the scheme against DP-SGD at ε = 10 (Fig. {figure[kind][1]})"
-        studies.append(PaperStudy(f"against-dp-sgd-{kind}", title, audits=audits, words=WORDS))
+        studies.append(PaperStudy(f"against-dp-sgd-{kind}", title, audits=audits, words=WORDS, curves=CURVES[kind]))
     for kind, words in KINDS.items():
         title = f"{words}: with and without masks over ε (Fig. {figure[kind][2]})"
         studies.append(PaperStudy(f"trade-off-{kind}", title, equal=_equal(kind), words=WORDS))
