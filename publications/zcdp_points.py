@@ -111,7 +111,13 @@ LEVELS: Mapping[str, tuple[tuple[float, ...], tuple[int, ...]]] = {
     "logistic": ((0.001, 0.1, 0.5), (1, 40)),
     "network": ((0.001, 0.03, 0.1), (1, 20)),
 }
-"""σ and τ of ``convergence-*`` that both sizes have."""
+"""σ and τ of ``convergence-*`` that both sizes have: the largest σ is larger than any of the paper's."""
+
+PAPER_LEVELS: Mapping[str, tuple[tuple[float, float], tuple[int, ...]]] = {
+    "logistic": ((1e-5, 1e-3), (1, 5, 10, 40)),
+    "network": ((1e-4, 1e-2), (1, 5, 10, 20)),
+}
+"""The paper's own least and largest σ, and its τ."""
 
 
 def convergence_point(kind: str, noise: float, steps: int) -> tuple[str, Point]:

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from publications.catalogue import PAPERS
+from publications.claims import Outcome
 from publications.runner import load_designs
-from publications.tables import matches, value_of
+from publications.tables import CurveRow, RunRow, StudyTable, Tables, matches, value_of
+from publications.zcdp_claims import turning
 from publications.zcdp_points import (
     EPSILONS,
     KINDS,
     LEVELS,
     METHODS,
+    NOISE,
+    PAPER_LEVELS,
+    STEPS,
     convergence_point,
     method_point,
     trade_off_point,
@@ -49,6 +54,13 @@ def test_the_studies_hold_the_points_that_claims_ask_for(size: str) -> None:
         for noise in noises
         for steps in many
     ]
+    wanted += [
+        convergence_point(kind, noise, steps)
+        for kind, (noises, many) in PAPER_LEVELS.items()
+        for noise in noises
+        for steps in many
+        if size == "full"
+    ]
     for study, point in wanted:
         assert any(matches(found, point) for found in points[study]), (study, point)
 
@@ -57,6 +69,24 @@ def test_theorem_1_gives_back_the_epsilon() -> None:
     """By hand: C = 20 · 10/16 = 12.5, τ = 10, r = 10, n_i = 500, γ = 50."""
     sigma = method_point("small", "logistic", 0)["training.privacy"]["noise_std"]
     assert zcdp_epsilon(2 * 12.5 * 10 / (10 * 500 * 50 * sigma**2), 1e-4) == pytest.approx(10, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("losses", "outcome"),
+    [
+        ([9.0, 7.0, 8.0], Outcome.CONFIRMED),
+        ([9.0, 8.0, 7.0], Outcome.CONTRADICTED),  # falls to the end
+        ([9.0, 7.0, 7.15], Outcome.CONTRADICTED),  # within what it varies
+        ([7.0, 8.0, 9.0], Outcome.CONTRADICTED),  # least at the beginning
+        ([9.0, 7.0], Outcome.NOT_TESTED),  # ends before round 100
+    ],
+)
+def test_a_loss_turns_if_it_surely_ends_above_a_minimum_in_the_middle(losses: list[float], outcome: Outcome) -> None:
+    point = {NOISE: "0.001", STEPS: "40"}
+    rows = [CurveRow(point, at, mean, 0.1, 5, "train_loss") for at, mean in zip((10, 50, 100), losses, strict=False)]
+    runs = (RunRow(point, 1, 100, {}),)
+    table = StudyTable("convergence-logistic", (NOISE, STEPS), runs, tuple(rows))
+    assert turning(Tables({}, {table.name: table})).outcome is outcome
 
 
 @pytest.mark.parametrize("kind", KINDS)
