@@ -50,6 +50,11 @@ def number(text: str) -> float:
     return float(text) if text else math.nan
 
 
+def read_provenance(row: Mapping[str, str]) -> Provenance:
+    """Where the run of a row comes from; nothing of it in a file that was written before it was kept."""
+    return Provenance(**{key: row.get(key, "") for key in PROVENANCE[:-1]}, seconds=number(row.get("seconds", "")))
+
+
 def write_study(folder: Path, table: StudyTable) -> None:
     """Write ``<study>.runs.csv``, ``<study>.rounds.csv`` and ``<study>.audits.csv``, what all else is made of."""
     write_rows(
@@ -108,7 +113,7 @@ def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
             int(row["rounds"]),
             {metric: number(row.get(metric, "")) for metric in METRICS},
             row["run"],
-            Provenance(**{key: row.get(key, "") for key in PROVENANCE[:-1]}, seconds=number(row.get("seconds", ""))),
+            read_provenance(row),
         )
         for row in rows
     )

@@ -36,6 +36,7 @@ from publications.moo_methods import (
 )
 from publications.moo_numbers import NON_PRIVATE, TABLE_III
 from publications.moo_page import COVERAGE, CURVES, FIGURES, SETTING
+from publications.moo_rates import rates_rows
 from publications.moo_theory import THEORY_CLAIMS, THEORY_FIGURE
 from publications.paper import Paper, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point, Size
@@ -243,6 +244,10 @@ MULTI_OBJECTIVE = Paper(
             curves=CURVES,
         ),
         PaperStudy("rates", "MOO over κ and η_C (section V-A)", sizes=("small", "medium"), words=WORDS, curves=CURVES),
+        PaperStudy("rates-step", "MOO once a step, over κ and η_C", sizes=("small",), words=WORDS, curves=CURVES),
+        PaperStudy(
+            "rates-private", "MOO with private feedback, over κ and η_C", sizes=("small",), words=WORDS, curves=CURVES
+        ),
         PaperStudy(
             "moo-private",
             "MOO with private feedback, at equal accounted ε",
@@ -279,7 +284,10 @@ MULTI_OBJECTIVE = Paper(
     ),
     claims=CLAIMS,
     figures=(*FIGURES, THEORY_FIGURE),
-    tables=(PaperTable("table-iii", "Table III, the paper's numbers and ours", table_iii_rows),),
+    tables=(
+        PaperTable("table-iii", "Table III, the paper's numbers and ours", table_iii_rows),
+        PaperTable("chosen-rates", "κ and η_C on validation samples", rates_rows),
+    ),
     setting=SETTING,
     coverage=COVERAGE,
 )

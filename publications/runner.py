@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,23 +12,15 @@ from typing import Any
 
 import wirelessfl as wfl
 from publications.catalogue import study_file
-from publications.collect import begun_runs, collect, finished_runs, point_at
+from publications.collect import collect, point_at
+from publications.noted import Watch, run_noted, unwatched
 from publications.paper import Paper
-from publications.provenance import Notes, current_commit
+from publications.provenance import current_commit
 from publications.studies import AuditOf, PaperStudy, Size
 from publications.tables import AuditRow, StudyTable, Tables, run_at
 from wirelessfl.errors import InfeasibleError, InputError, OutputError
 from wirelessfl.scenario import Scenario, dump_scenario
-from wirelessfl.study import Message, Run, StudyDesign, content_id, load_study, run_study
-
-Watch = Callable[[StudyDesign], AbstractContextManager[Callable[[Message], None]]]
-"""What shows the progress of a study."""
-
-
-@contextmanager
-def unwatched(design: StudyDesign) -> Iterator[Callable[[Message], None]]:
-    """No progress."""
-    yield lambda _: None
+from wirelessfl.study import Run, StudyDesign, content_id, load_study
 
 
 @dataclass(frozen=True)
@@ -134,15 +125,7 @@ def check_data(designs: Iterable[StudyDesign]) -> None:
 
 def _run_study(request: Request, study: PaperStudy, design: StudyDesign, commit: str, watch: Watch) -> None:
     folder = request.work / study.name
-    finished, begun = finished_runs(folder), begun_runs(folder)
-    notes = Notes.of(folder, commit)
-    with watch(design) as on_message:
-
-        def on_any(message: Message) -> None:
-            notes.note(message, finished, begun)
-            on_message(message)
-
-        result = run_study(design, folder, workers=request.workers, resume=request.resume, on_message=on_any)
+    result = run_noted(design, folder, commit, watch, workers=request.workers, resume=request.resume)
     if result.failures:
         first = result.failures[0]
         raise InfeasibleError(

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Size
 
 Setting = Mapping[str, Any]
@@ -146,6 +147,7 @@ class Trial:
         loss: Validation loss after the last round.
         epsilon: Accounted ε.
         run: Its id.
+        provenance: Where it comes from.
     """
 
     method: str
@@ -155,6 +157,7 @@ class Trial:
     loss: float
     epsilon: float
     run: str
+    provenance: Provenance = UNKNOWN
 
 
 @dataclass(frozen=True)

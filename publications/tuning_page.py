@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_PANELS = 5
+"""So many panels stand in a row at most."""
+
+
 def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     """Mean validation accuracy over each tuned key, every setting as a point.
 
@@ -27,8 +32,12 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     """
     found = [scores(sweep, method, trials) for method in sweep.methods]
     keys = list(dict.fromkeys(key for method in sweep.methods for key in method.grid))
-    figure, panels = new_figure(len(keys))
-    for axes, key in zip(panels[0], keys, strict=True):
+    rows = math.ceil(len(keys) / _PANELS)
+    figure, panels = new_figure(math.ceil(len(keys) / rows), rows)
+    places = [axes for row in panels for axes in row]
+    for axes in places[len(keys) :]:
+        axes.set_visible(False)
+    for axes, key in zip(places, keys, strict=False):
         for at, tried in enumerate(found):
             if key in tried[0].values:
                 _draw(axes, key, tried, at, sweep.methods[at].name)
@@ -38,8 +47,9 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     # Settings that fail lie far below; what decides lies near the best.
     best = 100 * max(one.accuracy for tried in found for one in tried)
     median = 100 * float(np.median([one.accuracy for tried in found for one in tried]))
-    panels[0][0].set_ylim(best - max(1.0, 1.6 * (best - median)), best + 0.12 * max(1.0, best - median))
-    panels[0][0].set_ylabel("validation accuracy (%)", fontsize=8)
+    for first in panels[:, 0]:
+        first.set_ylim(best - max(1.0, 1.6 * (best - median)), best + 0.12 * max(1.0, best - median))
+        first.set_ylabel("validation accuracy (%)", fontsize=8)
     legend_below(figure, panels[0][0])
     return figure
 

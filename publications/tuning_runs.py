@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from publications.files import number, read_rows, write_rows
+import wirelessfl as wfl
+from publications.files import number, read_provenance, read_rows, write_rows
+from publications.noted import Watch, run_noted
+from publications.provenance import Notes, Provenance, current_commit, provenance_of
 from publications.studies import STUDIES, PaperStudy, Point
 from publications.sweeps import SWEEPS, sweeps_named
 from publications.tuning import VALIDATION, Sweep, Trial, TunedMethod, scores, winner
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.study import Message, StudyDesign, load_study, run_study
-
-Watch = Callable[[StudyDesign], AbstractContextManager[Callable[[Message], None]]]
+from wirelessfl.study import StudyDesign, load_study
 
 
 def results_file(folder: Path, sweep: Sweep) -> Path:
@@ -62,10 +64,11 @@ def run_sweep(
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
     designs = {method.name: tuning_design(paper, sweep, method) for method in sweep.methods}
+    commit = current_commit()
     trials = []
     for name, design in designs.items():
-        with watch(design) as on_message:
-            study = run_study(design, work / design.name, workers=workers, resume=resume, on_message=on_message)
+        folder = work / design.name
+        study = run_noted(design, folder, commit, watch, workers=workers, resume=resume)
         if study.failures:
             first = study.failures[0]
             raise InfeasibleError(
@@ -74,6 +77,7 @@ def run_sweep(
             )
         # A run that diverged has no accuracy in its last round.
         last = {run: rounds.iloc[-1] for run, rounds in study.to_dataframe().groupby("run", sort=False)}
+        commits = Notes.of(folder, "").runs
         trials += [
             Trial(
                 name,
@@ -83,10 +87,16 @@ def run_sweep(
                 float(last[record.run]["validation_loss"]),
                 float(last[record.run]["epsilon_accounted"]),
                 record.run,
+                _origin(folder / "runs" / record.run, commits.get(record.run, "")),
             )
             for record in study.complete
         ]
     return trials
+
+
+def _origin(place: Path, commit: str) -> Provenance:
+    seconds = wfl.open_run(place).summary.get("wall_time")
+    return provenance_of(place / "trace.h5", float(seconds or math.nan), commit)
 
 
 def write_trials(folder: Path, sweep: Sweep, trials: Sequence[Trial]) -> None:
@@ -106,6 +116,7 @@ def write_trials(folder: Path, sweep: Sweep, trials: Sequence[Trial]) -> None:
                 "validation_loss": one.loss,
                 "epsilon_accounted": one.epsilon,
                 "run": one.run,
+                **asdict(one.provenance),
             }
             for one in trials
         ],
@@ -123,6 +134,7 @@ def read_trials(folder: Path, sweep: Sweep) -> list[Trial]:
             number(row["validation_loss"]),
             number(row["epsilon_accounted"]),
             row["run"],
+            read_provenance(row),
         )
         for row in read_rows(results_file(folder, sweep))
     ]

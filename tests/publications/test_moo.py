@@ -13,15 +13,18 @@ from matplotlib.container import ErrorbarContainer
 import wirelessfl as wfl
 from publications.catalogue import find_paper, study_file
 from publications.claims import Outcome, judge
+from publications.effects import MissingRuns
 from publications.levels import DATASET
 from publications.long_table import long_table
 from publications.moo import MULTI_OBJECTIVE, table_iii_rows
-from publications.moo_methods import EPSILON, MECHANISM, METHODS
+from publications.moo_methods import EPSILON, KAPPA, MECHANISM, METHODS, NORM_RATE
 from publications.moo_numbers import TABLE_III
 from publications.moo_page import largest_norm, mean_norm
-from publications.tables import RunRow, StudyTable, Tables
+from publications.moo_rates import RATES, chosen_rates, draw_rates, rates_rows
+from publications.results import read_results
+from publications.tables import RunRow, StudyTable, Tables, value_of
 from wirelessfl.learning import Population
-from wirelessfl.scenario.mechanism import GradientNoise
+from wirelessfl.scenario.mechanism import GradientNoise, MooClip
 from wirelessfl.study import load_study
 
 ACCURACY = {
@@ -166,3 +169,55 @@ def test_the_norm_over_the_rounds_is_mean_and_largest_of_the_clients(tmp_path: P
     np.testing.assert_allclose(mean, norms.mean(1))
     np.testing.assert_allclose(largest, norms.max(1))
     assert np.all(largest > mean)
+
+
+# --- kappa and eta_C -------------------------------------------------------------------------------------------------
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+
+
+def sweep_of(accuracies: dict[tuple[str, str], float]) -> StudyTable:
+    """A sweep over κ and η_C with three seeds at each point; the test accuracy falls where the other rises."""
+    runs = tuple(
+        RunRow(
+            {KAPPA: kappa, NORM_RATE: rate},
+            seed,
+            10,
+            {"validation_accuracy": value + 0.001 * (seed - 102), "test_accuracy": 1 - value},
+        )
+        for (kappa, rate), value in accuracies.items()
+        for seed in (101, 102, 103)
+    )
+    return StudyTable("rates", (KAPPA, NORM_RATE), runs)
+
+
+def test_validation_samples_choose_the_rates_of_the_norm() -> None:
+    found = {(kappa, rate): 0.5 for kappa in ("0.01", "0.1", "1") for rate in ("0.0001", "0.001", "0.01")}
+    sweep = sweep_of({**found, ("0.01", "0.001"): 0.6})
+    assert chosen_rates(sweep) == {KAPPA: "0.01", NORM_RATE: "0.001"}
+    rows = rates_rows(Tables({"size": "small"}, {"rates": sweep}))
+    assert [row[""] for row in rows] == ["", "chosen", *[""] * 7]
+    assert rows[1]["validation accuracy"].startswith("60.0 ±")
+    figure = draw_rates(Tables({"size": "small"}, {"rates": sweep}))
+    assert [axes.get_title() for axes in figure.axes] == ["as published"]
+
+
+def test_a_sweep_that_has_not_ended_chooses_nothing() -> None:
+    sweep = sweep_of({("0.01", "0.001"): 0.5, ("0.01", "0.01"): 0.6, ("0.1", "0.001"): 0.4})
+    with pytest.raises(MissingRuns, match="rates has not ended"):
+        chosen_rates(sweep)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_studies_take_the_rates_that_won(name: str) -> None:
+    paper = find_paper("moo-adaptive-clipping")
+    results = read_results(paper, RESULTS)
+    for size, tables in results.items():
+        if name not in tables.studies:
+            continue
+        chosen = chosen_rates(tables.studies[name])
+        for run in load_study(study_file(paper, size, paper.study(RATES[name][0]))).runs:
+            assert isinstance(run.scenario.training.privacy, GradientNoise)
+            norm = run.scenario.training.privacy.clipping
+            assert isinstance(norm, MooClip)
+            assert {KAPPA: value_of(norm.kappa), NORM_RATE: value_of(norm.lr)} == chosen

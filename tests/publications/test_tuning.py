@@ -11,12 +11,13 @@ import yaml
 
 from publications import commands, studies, tuning_runs
 from publications.catalogue import PAPERS
+from publications.noted import unwatched
+from publications.provenance import current_commit
 from publications.results import size_folder
-from publications.runner import unwatched
-from publications.sweeps import SWEEPS
+from publications.sweeps import SWEEPS, find_sweep
 from publications.tuning import Score, Sweep, Trial, TunedMethod, at_the_edge, scores, winner
 from publications.tuning_command import tune_paper
-from publications.tuning_page import choice_rows, tuning_lines, write_sweep_figure
+from publications.tuning_page import choice_rows, draw_sweep, tuning_lines, write_sweep_figure
 from publications.tuning_runs import read_trials, run_sweep, tuned_file, tuned_study, tuning_design, write_trials
 from wirelessfl.errors import ScenarioError
 
@@ -172,6 +173,8 @@ def test_a_sweep_becomes_a_study(example: Sweep, tmp_path: Path, capsys: pytest.
     tune_paper("example", "small", (), folder, tmp_path / "work", workers=1, resume=False, quiet=True)
     trials = read_trials(folder, example)
     assert len(trials) == example.runs == 8
+    assert {one.provenance.commit for one in trials} == {current_commit()}
+    assert all(one.provenance.kept and one.provenance.seconds > 0 for one in trials)
     study = yaml.safe_load(tuned_file("example", example).read_text(encoding="utf-8"))
     assert study["zip"] == {BATCH: [5, 20], LR: [0.5, 0.5]}  # a rate of 0.0001 learns nothing in one round
     assert study["set"] == {"data.validation": {"fraction": 0.1}}  # the study's own rate is gone
@@ -215,3 +218,21 @@ def test_an_unknown_sweep(example: Sweep, tmp_path: Path) -> None:
 
 def test_the_command_is_there() -> None:
     assert {option.name for option in commands.command.commands["tune"].params} >= {"name", "size", "only", "resume"}
+
+
+def test_a_sweep_of_many_keys_stands_in_two_rows() -> None:
+    """Multi-objective clipping has eight tuned keys; a method without a key is absent from its panel."""
+    sweep = find_sweep("moo-adaptive-clipping", "clipping", "small")
+    trials = [
+        Trial(method.name, at, seed, 0.5 + 0.01 * at, 1.0, 3.61, "")
+        for method in sweep.methods
+        for at in range(sweep.budget)
+        for seed in sweep.seeds
+    ]
+    figure = draw_sweep(sweep, trials)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    keys = ["learning rate", "C", "batch", "ratio of C", "ratio of z", "T", "κ", "η_C"]
+    assert [axes.get_xlabel() for axes in shown] == keys
+    assert len({round(axes.get_position().y0, 3) for axes in shown}) == 2
+    assert "tempered sigmoid" in {line.get_label() for line in shown[5].lines}
+    assert "DP-SGD" not in {line.get_label() for line in shown[5].lines}
