@@ -232,4 +232,4 @@ def test_what_is_no_tree_behind_a_valid_checksum(folder: Path) -> None:
     ):
         body = len(tree).to_bytes(8, "little") + tree
         path.write_bytes(magic + hashlib.sha256(body).digest() + body)
-        check_refused(folder, "not what a run leaves, though its checksum is right")
+        check_refused(folder, "its checksum is right, but its content is not a state of a run")

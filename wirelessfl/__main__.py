@@ -4,7 +4,7 @@ import sys
 
 
 def _drop_current_folder() -> None:
-    """Take the current folder, which ``python -m`` puts first, out of the way of everything that is installed.
+    """Removal of the current folder, which ``python -m`` puts first, from the beginning of the module search path.
 
     It stays, at the end, where the package itself lies in it: then worker processes find it there too.
     """

@@ -286,7 +286,7 @@ def _prepare(
         asked += [f"threads {threads}"] if threads not in (None, plan.threads) else []
         if asked:
             warnings.warn(
-                f"{folder.trace}: goes on as it was begun (device {plan.device}, threads {plan.threads}), not "
+                f"{folder.trace}: continues as it was begun (device {plan.device}, threads {plan.threads}), not "
                 f"with {' and '.join(asked)}: those would give other bits",
                 PlanWarning,
                 stacklevel=2,

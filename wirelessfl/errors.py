@@ -1,4 +1,4 @@
-"""Exceptions of the package, as a tree; each branch owns an exit code of the command line.
+"""Exceptions of the package, as a tree; each branch has an exit code of the command line.
 
 WirelessFLError              1   never raised itself
 ├── InputError               2   the input is wrong: what the user wrote or pointed at
@@ -107,13 +107,13 @@ def require(holds: bool, found: str) -> None:
 
 
 class RunInterrupted(WirelessFLError):
-    """The user stopped the run; what is on disk is intact."""
+    """Interruption of a run by the user; its files are intact."""
 
     exit_code = 130
 
 
 class ModelWarning(UserWarning):
-    """A model is used where it does not quite hold; the run goes on."""
+    """A model outside the range in which it is valid; the run continues."""
 
 
 class VersionWarning(UserWarning):

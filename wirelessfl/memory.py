@@ -51,7 +51,7 @@ def forgotten(memories: Mapping[str, Memory]) -> Iterator[None]:
 
 
 def resumed_copy(model: Model, fresh: Model) -> Model:
-    """The model as a resumed run has it: made anew, with the state of the checkpoint."""
+    """The model as in a resumed run: made anew, with the state of the checkpoint."""
     if not isinstance(model, Memory):
         return model
     again = deepcopy(fresh)

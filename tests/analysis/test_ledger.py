@@ -79,5 +79,5 @@ def test_a_release_of_a_client_that_is_not_counted_is_refused(tmp_path: Path) ->
     result = wfl.simulate(small(rounds=1), tmp_path / "run", device="cpu", pictures=False)
     with h5py.File(result.trace, "r+") as file:
         file["client"][-1] += 1
-    with pytest.raises(TraceError, match="clients that it does not count; continue the run with resume=True"):
+    with pytest.raises(TraceError, match="are missing from its list of clients; continue the run with resume=True"):
         recorded_ledger(result.trace)

@@ -145,14 +145,14 @@ def test_names_that_differ_by_case_alone_are_not_packed(tmp_path: Path) -> None:
     # No reader on any system takes them apart
     contents = Contents()
     contents.add("one/plugins/mine.py", b"")
-    with pytest.raises(InputError, match=r"one/plugins/Mine\.py: found twice .* another case"):
+    with pytest.raises(InputError, match=r"one/plugins/Mine\.py: found twice .* differ only in case"):
         contents.add("one/plugins/Mine.py", b"")
 
 
 def test_no_other_file_is_written_over(run: Path, tmp_path: Path) -> None:
     note = tmp_path / "note.zip"
     note.write_text("mine")
-    with pytest.raises(OutputError, match="no archive of runs"):
+    with pytest.raises(OutputError, match="not an archive of runs"):
         write_archive([run], note)
     own = tmp_path / "own"
     shutil.copytree(run, own)
@@ -211,7 +211,7 @@ def test_names_that_lead_elsewhere(name: str, packed: Path) -> None:
 
 
 def test_links_folders_and_what_is_not_plain(packed: Path) -> None:
-    for mode, words in ((stat.S_IFLNK, "no regular file"), (stat.S_IFIFO, "no regular file")):
+    for mode, words in ((stat.S_IFLNK, "not a regular file"), (stat.S_IFIFO, "not a regular file")):
         target = packed.with_name("mode.zip")
         shutil.copy(packed, target)
         with zipfile.ZipFile(target, "a") as archive:
@@ -229,7 +229,7 @@ def test_links_folders_and_what_is_not_plain(packed: Path) -> None:
     [
         ("one/TRACE.h5", "there twice"),
         ("one/trace.h5/x", "the name of a folder"),
-        ("one/more", "does not say: one/more"),
+        ("one/more", "listed in its manifest: one/more"),
     ],
 )
 def test_names_that_clash_or_are_not_stated(name: str, words: str, packed: Path) -> None:
@@ -258,7 +258,7 @@ def test_files_that_are_not_those_of_the_manifest(packed: Path) -> None:
 
     assert "one/summary.pdf has another SHA-256" in refusal(rewritten(packed, other))
     for change in (shorter, missing):
-        assert "does not say: one/summary.pdf" in refusal(rewritten(packed, change))
+        assert "listed in its manifest: one/summary.pdf" in refusal(rewritten(packed, change))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_manifests_of_another_form(key: str, value: Any, packed: Path) -> None:
     def change(files: dict[str, bytes], manifest: dict[str, Any]) -> None:
         manifest[key] = value
 
-    assert "no readable archive of runs" in refusal(rewritten(packed, change))
+    assert "not a readable archive of runs" in refusal(rewritten(packed, change))
 
 
 def test_a_manifest_survives_its_text(packed: Path) -> None:

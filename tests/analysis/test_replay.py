@@ -237,5 +237,5 @@ def test_a_delta_out_of_range(recorded: Path, delta: float) -> None:
 
 
 def test_the_ledger_is_that_of_the_whole_run(recorded: Path) -> None:
-    with pytest.raises(InputError, match="whole run"):
+    with pytest.raises(InputError, match="need all rounds"):
         recompute_privacy(open_recording(recorded, 2, 3), (1e-6,), None)

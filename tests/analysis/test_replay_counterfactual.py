@@ -63,7 +63,7 @@ def test_messages_whose_channels_the_trace_does_not_hold_are_refused(tmp_path: P
 def test_uploads_over_several_pieces_are_refused(tmp_path: Path) -> None:
     keys = {**CASES["digital in time"], "channel__csi": {"refresh": "piece"}, "timing__bandwidth_hz": 1e6}
     recording = open_recording(recorded_run(small(rounds=1, **keys), tmp_path / "x"))
-    with pytest.raises(InfeasibleError, match="of an upload that of its beginning"):
+    with pytest.raises(InfeasibleError, match="of an upload, for its beginning only"):
         run_counterfactual(recording, recording.scenario, tmp_path / "again")
 
 
@@ -167,7 +167,7 @@ def test_a_run_with_several_cells_is_not_recorded_well_enough(tmp_path: Path) ->
 def test_the_recorded_run_is_not_overwritten(tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
     resolved = changed_scenario(recording, ["uplink.snr_db=20"])
-    with pytest.raises(OutputError, match="found a run that is no replay there"):
+    with pytest.raises(OutputError, match="found a run there that is not a replay"):
         run_counterfactual(recording, resolved.scenario, tmp_path / "x")
     assert open_recording(recording.path).summary() is not None
 

@@ -186,7 +186,7 @@ def test_data_go_along_where_they_are_asked_for(there: Path, tmp_path: Path, unp
     assert other.exit_code == 4 and "channel.fading.file: the data here are not those" in other.stderr
     (tmp_path / "gone" / "gains.csv").write_text("other")
     refused = call("pack", tmp_path / "gone" / "one", "--with-data", "--out", "x.zip")
-    assert refused.exit_code == 2 and "found other data" in refused.stderr and not (there / "x.zip").exists()
+    assert refused.exit_code == 2 and "found data that differ" in refused.stderr and not (there / "x.zip").exists()
 
 
 GAINS = "\n".join(["round,client,re,im", *(f"{index},{client},0.5,1" for index in range(1, 4) for client in range(6))])

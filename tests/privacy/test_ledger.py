@@ -156,5 +156,5 @@ def test_what_is_no_column_of_clients_is_not_restored(column: str, nonsense: NDA
     state = dict(recompute([air_release(facts, [0, 1])], facts, STATEMENT).state())
     name = next(key for key in state if key.startswith("accounted/") and key.endswith(f"/{column}"))
     state[name] = nonsense
-    with pytest.raises(ValueError, match="an entry a client"):
+    with pytest.raises(ValueError, match="one entry for each client"):
         Ledger(facts, STATEMENT).restore(state)

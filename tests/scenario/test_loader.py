@@ -200,7 +200,7 @@ def test_a_null_profile_is_none() -> None:
     [
         ("csi: {error_std: -1}", "mine.yaml:1: channel.csi.error_std: found -1; allowed: a number from 0 to 1000000.0"),
         ("# a\nfadin: {}", "mine.yaml:2: channel.fadin: found an unknown key"),
-        ("- 1", "mine.yaml:1: found hardly a key of a channel profile; allowed: a mapping with at least one key of"),
+        ("- 1", "mine.yaml:1: found almost no key of a channel profile; allowed: a mapping with at least one key of"),
         ("", "mine.yaml:1: found null; allowed: a mapping with keys of channel"),
         ("profile: ideal", "mine.yaml:1: profile: found a profile in a profile; allowed: its own keys"),
     ],

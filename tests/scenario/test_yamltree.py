@@ -115,7 +115,7 @@ def test_places_of_keys_items_and_aliases() -> None:
         ("&a [*a]", "found more than 24 levels of nesting"),
         ("a: &a {b: *a}", "found more than 24 levels of nesting"),
         ("[" * 30 + "]" * 30, "found more than 24 levels of nesting"),
-        ("[" * 3000, "f.yaml:1: found endless nesting"),
+        ("[" * 3000, "f.yaml:1: found nesting without end"),
         ("x" * (MAX_BYTES + 1), "found more than 128 KiB"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_correlation_whose_slot_begins_with_other_gains_is_found() -> None:
         def over(self, *args: Any) -> NDArray[np.complex128]:
             return -super().over(*args)
 
-    with pytest.raises(CheckFailed, match="does not begin with the gains of its beginning"):
+    with pytest.raises(CheckFailed, match="first gains of a slot are not those at its beginning"):
         check_correlation(Ahead(Rayleigh(), None, Draws(Streams(5))))
 
 

@@ -198,7 +198,8 @@ def test_an_old_scenario_is_told_the_new_name() -> None:
         (
             {"policy": "truncated_inversion", "power_limit": "average"},
             {"channel__fading": {"model": "nakagami"}, "channel__csi": {"pilot_symbols": 3}},
-            "average with nakagami fading and channel.csi.pilot_symbols 3: the estimate has no known law",
+            "average with nakagami fading and channel.csi.pilot_symbols 3: the distribution of the estimate is not "
+            "known",
         ),
         (
             {"policy": "truncated_inversion", "power_limit": "average"},
@@ -217,7 +218,7 @@ def test_an_old_scenario_is_told_the_new_name() -> None:
         (
             {"policy": "truncated_inversion", "power_limit": "average"},
             {"channel__fading": {"model": "wirelessfl.radio:Rayleigh"}},
-            "whose power has no known law",
+            "whose distribution of power is not known",
         ),
     ],
 )

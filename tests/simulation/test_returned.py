@@ -119,7 +119,7 @@ def test_a_wrong_shape_or_range_is_refused_with_key_class_and_line(
 
 
 def test_the_conformance_check_refuses_a_probability_above_one() -> None:
-    with pytest.raises(CheckFailed, match="is no probability"):
+    with pytest.raises(CheckFailed, match="is not between 0 and 1"):
         check_path_loss(Certain(**CARRIER))
     with pytest.raises(CheckFailed, match=r"loss_db has shape \(200, 1\), not \(200,\)"):
         check_path_loss(Column(**CARRIER))

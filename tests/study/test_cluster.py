@@ -221,7 +221,7 @@ def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
     ("says", "words"),
     [
         (b"", r"no Dask scheduler answered at tcp://127\.0\.0\.1:\d+ within 0\.5 s"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", r"what answered at tcp://127\.0\.0\.1:\d+ is no Dask scheduler"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", r"what answered at tcp://127\.0\.0\.1:\d+ is not a Dask scheduler"),
     ],
 )
 def test_what_is_no_scheduler_is_given_up(

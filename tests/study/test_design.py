@@ -171,7 +171,7 @@ LINE_1 = "base: quickstart\n"
     ("text", "words"),
     [
         ("", "s.yaml:1: found an empty file"),
-        ("- 1\n", "s.yaml:1: found hardly a key of a study"),
+        ("- 1\n", "s.yaml:1: found almost no key of a study"),
         ("base: [\n", "not valid YAML"),
         ("grid: {rounds: [1]}\n", "s.yaml:1: base: found nothing"),
         ("base: nowhere\ngrid: {rounds: [1]}\n", "s.yaml:1: base: nowhere: found no such file or shipped name"),

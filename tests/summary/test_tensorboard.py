@@ -67,7 +67,7 @@ def test_a_run_without_rounds_leaves_nothing(calls: list[Any], tmp_path: Path) -
 def test_a_place_that_cannot_be_written(calls: list[Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputError, match="is no folder that can be written in"):
+        with pytest.raises(OutputError, match="is not a writable folder"):
             TensorBoardLog(place)
     assert calls == []
 

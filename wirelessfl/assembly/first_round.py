@@ -206,9 +206,9 @@ def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: ClientSele
     if probability > jammer.max_shortfall:
         needed_db = linear_to_db(energy / uplink.air.dimension)
         raise InfeasibleError(
-            f"uplink.jammer.power_db: found {jammer.power_db} dB, with which the jammer falls short of ε = "
-            f"{jammer.epsilon:g} in {probability:.1%} of the rounds; allowed is {jammer.max_shortfall:.1%} "
-            f"(uplink.jammer.max_shortfall). At |h| = 1 it needs {needed_db:.1f} dB, in a fade more; "
+            f"uplink.jammer.power_db: found {jammer.power_db} dB, too little for ε = "
+            f"{jammer.epsilon:g} in {probability:.1%} of the rounds; allowed: at most {jammer.max_shortfall:.1%} "
+            f"(uplink.jammer.max_shortfall). At |h| = 1 the jammer needs {needed_db:.1f} dB, in a fade more; "
             "raise power_db or epsilon, or lower the server gain"
         )
 
@@ -261,14 +261,15 @@ def check_uploads(scenario: Scenario, uplink: Uplink) -> None:
     )
     if isinstance(uplink.links.rate, FixedRate) and span.pieces > division.max_pieces:
         raise ScenarioError(
-            f"channel.max_pieces: found {division.max_pieces}, but {length}; allowed are as many. A larger "
+            f"channel.max_pieces: found {division.max_pieces}, but {length}; allowed: at least {span.pieces}. A larger "
             "uplink.rate.rate_bps shortens it"
         )
     if span.pieces > division.max_pieces:
-        advice = f"what is not through after channel.max_pieces: {division.max_pieces} is given up"
+        advice = f"a message that is not complete after channel.max_pieces: {division.max_pieces} is given up"
     elif span.pieces > 1 and division.refresh == "slot" and not isinstance(uplink.links.rate, FixedRate):
         advice = (
-            "its rate follows the channel of its beginning, and most are lost; channel.csi.refresh: piece follows it"
+            "its rate is chosen for the channel at its beginning, so that most are lost; with channel.csi.refresh: "
+            "piece the rate follows the channel"
         )
     else:
         return

@@ -77,7 +77,8 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
     if len(dataset.train) < count:
         raise DataError(
             f"clients.count: found {count} clients for {len(dataset.train)} training samples; "
-            "allowed is at most one client a sample (the synthetic set with partition natural makes data on demand)"
+            "allowed: at most one client for each sample (the synthetic set with partition natural makes data on "
+            "demand)"
         )
     partition = _partition(data.partition, dataset, count, streams)
     population = PartitionedData(dataset, partition, whole.fingerprint())
@@ -119,7 +120,7 @@ def _divided(scenario: Scenario, whole: Dataset) -> tuple[Dataset, Examples | No
     if kept < 1:
         raise DataError(
             f"training.privacy.clipping.proxy_samples: found {wanted} of {len(whole.train)} training samples; "
-            "allowed is fewer, the rest is for the clients"
+            "allowed: fewer; the clients train on the rest"
         )
     return whole.head(kept), whole.train.take(np.arange(kept, len(whole.train)))
 

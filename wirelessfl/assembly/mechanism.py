@@ -1,4 +1,4 @@
-"""Differential privacy of a scenario: clipping rules, noise mechanisms, calibrated noise, and what vouches for it."""
+"""Differential privacy of a scenario: clipping rules, noise mechanisms, calibrated noise, code from outside."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ from wirelessfl.simulation.window import WaitFor
 
 
 def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | None:
-    """Why an observer of the released models earns no amplification from the sampling of clients; None if it does.
+    """Why the sampling of clients gives no amplification against an observer of the released models; None if it does.
 
     Amplification needs that a client takes part independently of all others and of earlier rounds. Availability,
     crashes and a deadline are a client's own affair: with selection at rate q it then takes part with probability q or
@@ -86,7 +86,9 @@ def check_records(private: LocalPrivacy, records: Callable[[], tuple[Release, ..
             settings(release)
     except (TypeError, ValueError) as error:
         place = plugins.place_of(error)
-        raise ScenarioError(f"{key}: {f'{place}: ' if place else ''}it leaves no record: {error}") from error
+        raise ScenarioError(
+            f"{key}: {f'{place}: ' if place else ''}its record cannot be stored in a trace: {error}"
+        ) from error
 
 
 def unvouched(scenario: Scenario) -> str | None:

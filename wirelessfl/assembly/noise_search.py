@@ -1,4 +1,4 @@
-"""The least noise that meets a target ε, in as few looks at the ledger as it takes."""
+"""The least noise that meets a target ε, with few evaluations of the ledger."""
 
 import math
 from collections.abc import Callable
@@ -68,7 +68,8 @@ def calibrate(
     if reached(highest) > epsilon:
         reasons = " ".join(ledger_at(math.exp(highest), statement).why_different()) or _BESIDE
         raise InfeasibleError(
-            f"training.privacy.epsilon: found {epsilon:g} as the {target} ε, which no noise reaches for the unit "
+            f"training.privacy.epsilon: found {epsilon:g} as the {target} ε; no amount of noise reaches it for the "
+            "unit "
             f"{statement.unit} and the adversary {statement.adversary}. {reasons}"
         )
     in_the_limit = replace(statement, accountant="gdp")

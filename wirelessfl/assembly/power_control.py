@@ -71,7 +71,7 @@ class PowerControlContext:
 def build_power_control(
     scenario: Scenario, control: PowerControlSection, network: Network, statement: Statement
 ) -> PowerControl:
-    """The power control; what one of the user's own promises beyond the protocol, the ledger counts on, is tried out.
+    """The power control; declared properties of one from outside, which the ledger uses, are tested.
 
     Raises:
         DataError: a file of expected norms is missing, damaged or too short.
@@ -87,7 +87,7 @@ def build_power_control(
             check_power_control(policy)
         except CheckFailed as broken:
             raise ScenarioError(
-                f"uplink.power_control.policy: {control.policy} says non_expansive, and breaks a promise: {broken}"
+                f"uplink.power_control.policy: {control.policy} declares non_expansive, but fails its check: {broken}"
             ) from broken
     return policy
 
@@ -176,7 +176,7 @@ def _mean_inverse_power(network: Network, threshold: float) -> float:
     cost = max(mean_inverse_power(law, threshold, error_std, estimator) for law in laws)
     if cost == 0:
         raise InfeasibleError(
-            f"faults.fade_threshold: found {threshold:g}, which no channel reaches; nobody would send"
+            f"faults.fade_threshold: found {threshold:g}, which no channel reaches, so that no client would send"
         )
     return cost
 

@@ -96,7 +96,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             policy = policies[0]
             if receivers > 1 and isinstance(policy, NormScaledPowerControl):
                 raise ScenarioError(
-                    f"uplink.power_control.policy: {type(policy).__name__} scales by the norms of a slot, found with "
+                    f"uplink.power_control.policy: {type(policy).__name__} scales by the norms of all clients in a "
+                    "slot, found with "
                     f"topology.kind: {scenario.topology.kind}; allowed is single_cell"
                 )
             return OverTheAir(
@@ -157,8 +158,8 @@ def build_jamming(
         return None
     if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
         raise InfeasibleError(
-            "uplink.jammer.calibration: exact, but a colluding client may be the one that jams, "
-            "and then its noise hides nothing; no jammer power meets the target"
+            "uplink.jammer.calibration: found exact with colluding clients, one of which may be the jammer; "
+            "its noise then protects nobody, and no jammer power meets the target"
         )
     non_expansive, epsilon = is_non_expansive(policy), jammer.epsilon
     limit = math.inf

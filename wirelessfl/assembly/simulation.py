@@ -271,7 +271,7 @@ def closing_attributes(simulation: Simulation) -> dict[str, str]:
 
 
 def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:
-    """The columns over clients, for those whom the run has touched: a trace grows with the active clients."""
+    """The columns over clients, for those that were active: a trace grows with the active clients."""
     registry, ledger = simulation.deployment.network.registry, simulation.ledger
     clients = np.sort(ledger.state()["clients"]).astype(np.int64)
     published, accounted = ledger.client_epsilons()

@@ -61,7 +61,7 @@ def _answer(calculate: Callable[[Any], Mapping[str, Any]], as_json: bool) -> Non
     except ValueError as error:
         raise InputError(str(error)) from error
     except ArithmeticError as error:
-        raise InputError("these numbers lead beyond what floating-point numbers can hold") from error
+        raise InputError("the result is outside the range of floating-point numbers") from error
     if as_json:
         say(to_json(result), nl=False)
         return

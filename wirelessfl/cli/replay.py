@@ -118,7 +118,7 @@ def replay(
         _replay_archive(trace, run, (first, last), out, wish)
         return
     if run is not None:
-        raise click.UsageError("--run chooses among the runs of an archive; TRACE is none")
+        raise click.UsageError("--run chooses among the runs of an archive; TRACE is not an archive")
     recording = open_recording(trace, first, last)
     _look(recording, str(recording.path), out, recording.path.parent / "replay", wish)
 

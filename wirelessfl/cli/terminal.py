@@ -186,7 +186,7 @@ class ScenarioCommand(click.Command):
         except click.NoSuchOption as error:
             if (override := _as_override(error.option_name, given)) is None:
                 raise
-            raise click.UsageError(f"{error.message} Keys are set so: --set {override}", ctx) from error
+            raise click.UsageError(f"{error.message} To set a key, use --set {override}", ctx) from error
 
 
 def _as_override(option: str, args: list[str]) -> str | None:

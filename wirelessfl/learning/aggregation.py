@@ -134,7 +134,7 @@ class EdgeModels:
         return self.models
 
     def step(self, mean_update: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Step the edges that heard somebody.
+        """Step of the edges that received an update.
 
         Args:
             mean_update: (C, d) what each edge received, the mean over its clients.

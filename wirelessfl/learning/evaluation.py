@@ -15,7 +15,7 @@ _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Of a model on a set of examples.
+    """Accuracy and loss of a model on a set of examples.
 
     Attributes:
         accuracy: Share of samples whose largest logit is that of the target; NaN logits count as wrong.

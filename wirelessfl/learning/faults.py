@@ -25,7 +25,7 @@ class AvailabilityModel(Protocol):
 
 @dataclass(frozen=True)
 class BernoulliAvailability:
-    """Each client is there with probability ``p``, independently of rounds and of the others."""
+    """Each client is available with probability ``p``, independently of rounds and of the others."""
 
     p: float
 
@@ -38,7 +38,7 @@ class BernoulliAvailability:
 
 @dataclass
 class GilbertElliott(RemembersNodes):
-    """A chain of two states for each client: there or gone, with some persistence (Gilbert 1960, Elliott 1963).
+    """A chain of two states for each client, available or absent, with some persistence (Gilbert 1960, Elliott 1963).
 
     A client that was not selected for k rounds is carried over them in one step: its distance from the stationary
     probability shrinks by (1 − p_leave − p_return)^k.
@@ -55,7 +55,7 @@ class GilbertElliott(RemembersNodes):
 
     @property
     def stationary(self) -> float:
-        """Share of the time that a client is there; all of it where nobody ever leaves or returns."""
+        """Share of the time that a client is available; 1 if no client leaves or returns."""
         moves = self.p_leave + self.p_return
         return self.p_return / moves if moves > 0 else 1.0
 

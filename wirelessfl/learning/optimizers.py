@@ -43,7 +43,7 @@ class Optimizer(Protocol):
     def step(
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
     ) -> None:
-        """Update ``parameters`` (k, d) and ``state`` in place.
+        """One step, which changes ``parameters`` (k, d) and ``state`` in place.
 
         Args:
             parameters: Parameters, a row a client.

@@ -33,7 +33,8 @@ def importing_from(sources: Sources, origin: str) -> Iterator[None]:
     """
     precondition(
         "__main__" not in sources.tops,
-        f"{origin}: its code from outside stood in a script or notebook (__main__), which cannot be imported; move it "
+        f"{origin}: its code from outside was defined in a script or notebook (__main__), which cannot be imported; "
+        "move it "
         "into a module of its own, and run again",
         TraceError,
     )

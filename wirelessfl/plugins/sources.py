@@ -163,7 +163,8 @@ def sources_of(references: Iterable[str]) -> Sources:
             precondition(
                 size <= LARGEST and len(files) <= _MOST_FILES,
                 f"{asked_by}: imports {len(files):,} files of yours with {size:,} letters, which the trace would keep; "
-                f"allowed: {_MOST_FILES:,} files and {LARGEST:,} letters. Install what does not change as a package",
+                f"allowed: {_MOST_FILES:,} files and {LARGEST:,} letters. Install code that does not change as a "
+                "package",
                 ScenarioError,
             )
     return Sources(files, packages)

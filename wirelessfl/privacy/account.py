@@ -1,4 +1,4 @@
-"""Cumulative costs of every touched client along one route, in one column of the ledger.
+"""Cumulative costs of every client with a release, for one route and one column of the ledger.
 
 Uses of sampled mechanisms are a sparse matrix of counts that only grow.
 """
@@ -82,7 +82,7 @@ class Profile(NamedTuple):
 
 
 class Account:
-    """Costs of all touched clients, addressed by slot, for one route and one column.
+    """Costs of all clients with a release, addressed by slot, for one route and one column.
 
     Attributes:
         reasons: Why nothing is proven about some of the clients, in words.
@@ -104,7 +104,7 @@ class Account:
 
     @property
     def samples(self) -> bool:
-        """Whether anybody used a sampled mechanism; without one, ``mu_squared_of`` says all."""
+        """Whether any client used a sampled mechanism; without one, ``mu_squared_of`` is the whole cost."""
         return bool(self._counts.events or self._common.uses)
 
     @property
@@ -237,7 +237,8 @@ class Account:
         account._unproven = np.array(state["unproven"], dtype=np.int16)
         shapes = account._mu_squared.shape, account._unproven.shape
         precondition(
-            shapes[0] == shapes[1] and len(shapes[0]) == 1, f"an entry a client is needed, found the shapes {shapes}"
+            shapes[0] == shapes[1] and len(shapes[0]) == 1,
+            f"one entry for each client is needed, found the shapes {shapes}",
         )
         for event in _events_from(state["events"]):
             account._counts.event_id(event)

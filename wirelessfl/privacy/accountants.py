@@ -1,4 +1,4 @@
-"""Accountants: epsilon of a composed cost by dp-accounting, whose traps are kept in one place.
+"""Accountants: epsilon of a composed cost by dp-accounting, with all workarounds for that library.
 
 Traps of dp-accounting 0.6.0 that this module hides: under REPLACE_ONE the PLD accountant doubles the
 sensitivity and the RDP accountant does not; RDP refuses Poisson sampling under REPLACE_ONE; PLD refuses

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 EPSILON_CAP = 1e6
-"""An accounted epsilon above this is reported as infinite: it says nothing, and printing it would suggest it did."""
+"""An accounted epsilon above this is reported as infinite, because such a guarantee has no meaning."""
 
 _ROUNDING = np.finfo(np.float64).eps
 _SQRT_HALF = np.sqrt(0.5)

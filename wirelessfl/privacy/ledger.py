@@ -22,7 +22,7 @@ ENDED_BY_ITS_OUTPUTS = (
     "was spent by then: for a run that may end so, the ε of all rounds (`validate` forecasts it) holds at the stated "
     "δ, and the figure given here at δ times the number of rounds."
 )
-"""Why the ε of a run whose end follows its outputs is not what could be promised before it (docs, privacy)."""
+"""Why the ε of a run whose end depends on its outputs is not known before the run (docs, privacy)."""
 _ANY_ROUTE = ""
 _NOBODY = np.zeros(0, dtype=np.int64)
 
@@ -77,7 +77,7 @@ class Ledger:
         self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
 
     def remark(self, sentence: str) -> None:
-        """Remark on how the figures are to be read."""
+        """Remark on the meaning of the two ε."""
         self._remarks[sentence] = None
 
     def _slots(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -175,7 +175,7 @@ class Ledger:
     # ------------------------------------------------------------------------------------------ state
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """All that was added, as arrays over the touched clients; ``restore`` is its inverse."""
+        """All that was added, as arrays over the clients with a release; ``restore`` is its inverse."""
         self._refresh()
         routes = list(self._accounted.accounts)
         state: dict[str, NDArray[np.generic]] = {

@@ -1,4 +1,4 @@
-"""Meaning of an ε: how well an attacker who knows everything but one unit can tell whether it is in the data.
+"""Meaning of an ε: how well an attacker who knows all data but one unit can decide whether it is in the data.
 
 Every (ε, δ) says that an attacker with a false-positive rate α has a true-positive rate of at most
 min(e^ε α + δ, 1 − e^−ε (1 − δ − α)) (Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015). Where all noise is
@@ -125,7 +125,7 @@ def meaning_of(epsilon: float, delta: float) -> Meaning:
 
 
 def verdict(epsilon: float) -> str:
-    """An ε as it is called in *How to DP-fy ML*: strong up to 1, reasonable up to 10, weak to none above."""
+    """Words for an ε as in *How to DP-fy ML*: strong up to 1, reasonable up to 10, weak to none above."""
     if epsilon <= STRONG:
         return "strong"
     return "reasonable" if epsilon <= LOOSE else "weak to none"

@@ -82,10 +82,12 @@ def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 
         gains = whole.gains(nodes, sight, moment)
         check_array("gains", gains, (count,), np.complex128)
         _check_mean_power(gains, false_alarm / rounds)
-        require(np.array_equal(gains, whole.gains(nodes, sight, moment)), "asked twice in a round, gains differ")
+        require(np.array_equal(gains, whole.gains(nodes, sight, moment)), "two calls in one round give different gains")
         slot = whole.over(nodes, sight, moment, offsets)
         check_array("over", slot, (count, len(offsets)), np.complexfloating)
-        require(np.allclose(slot[:, 0], gains, rtol=ROUNDING), "a slot does not begin with the gains of its beginning")
+        require(
+            np.allclose(slot[:, 0], gains, rtol=ROUNDING), "the first gains of a slot are not those at its beginning"
+        )
         check_array("specular", whole.specular(nodes, sight, moment, offsets), slot.shape, np.complexfloating)
         require(bool(np.all(whole.shift_hz(nodes, moment) >= 0)), "shift_hz is negative")
         alone = part.gains(nodes[1::3], sight[1::3], moment)
@@ -110,7 +112,7 @@ def check_path_loss(model: PathLossModel) -> None:
     require(model.rician_k is None or 0 <= model.rician_k < np.inf, f"rician_k is {model.rician_k}")
     probability = model.line_of_sight_probability(distance)
     check_array("line_of_sight_probability", probability, distance.shape)
-    require(bool(np.all((probability >= 0) & (probability <= 1))), "line_of_sight_probability is no probability")
+    require(bool(np.all((probability >= 0) & (probability <= 1))), "line_of_sight_probability is not between 0 and 1")
     check_array("in_range", model.in_range(distance), distance.shape, np.bool_)
     require(bool(np.all(model.ray_length(distance) > 0)), "ray_length is not positive")
     for sight in (np.ones(200, dtype=np.bool_), np.zeros(200, dtype=np.bool_)):
@@ -197,7 +199,7 @@ def _check_own_norms(
     again = policy.plan(links, round_index, air)
     require(
         again.server_gain == plan.server_gain,
-        "server_gain depends on norms that were told before: is there hidden state?",
+        "server_gain depends on norms of earlier calls: is there hidden state?",
     )
 
 

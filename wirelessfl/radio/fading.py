@@ -126,7 +126,7 @@ class Recorded:
         rounds, nodes = self.gains.shape
         precondition(
             stream.round_index < rounds and not np.any(stream.nodes >= nodes),
-            f"the recording holds {rounds} rounds of {nodes} nodes; round {stream.round_index} is asked",
+            f"the recording holds {rounds} rounds of {nodes} nodes; round {stream.round_index} was requested",
         )
         found: NDArray[np.complex128] = self.gains[stream.round_index, stream.nodes]
         if np.any(np.isnan(found)):

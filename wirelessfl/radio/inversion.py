@@ -100,7 +100,7 @@ class LowerGain(ChannelInversion):
         )
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
-        """α_u of the calibration; where nobody can be heard too loudly, the one at which all are at full power."""
+        """α_u of the calibration; if no client can exceed its limit, the α_u at which all send at full power."""
         silent = links.estimate == 0
         heard = links.take(~silent)
         gain = self.calibration.server_gain(air.channel_noise_std, heard) if len(heard) else 1.0
@@ -143,7 +143,7 @@ class TruncatedInversion(ChannelInversion):
         return "peak" if self.mean_inverse_power is None else "average"
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
-        """α_u of the client that can afford least, over all clients of the round; silence below it.
+        """Least α_u that the power of a client allows, over all clients of the round; silence below the threshold.
 
         Raises:
             ValueError: if every power budget is infinite.
@@ -161,7 +161,7 @@ class TruncatedInversion(ChannelInversion):
 
 @dataclass(frozen=True)
 class WeakestInversion(ChannelInversion):
-    """The loudest common scale of the round: p_t = min_i P_i |ĥ_i|²/(p_i² τ²) over those who send.
+    """The largest common scale of the round: p_t = min_i P_i |ĥ_i|²/(p_i² τ²) over those who send.
 
     The scale follows from the bound τ, and so it is public. The weakest client sends at full power, nobody backs off,
     and the weights arrive exact.

@@ -1,4 +1,4 @@
-"""Friendly jamming: its power, its cost, its worth to the privacy ledger, and the agreement of server and jammer.
+"""Friendly jamming: its power, its energy, its effect on the ledger, and the agreement of server and jammer.
 
 The jammer sends x_CJ = α_CJ e^{−j∠ĥ_CJ} (n_I + j n_Q) on every symbol (`complex`, circular) or α_CJ e^{−j∠ĥ_CJ} n_I
 (`real`, the published form). ``a = α_CJ |h_CJ|`` below is its amplitude at the receiver, per real dimension. Theorem
@@ -61,7 +61,7 @@ def jammer_gain_for_noise(
         0 <= required_noise_std < math.inf,
         f"required_noise_std must be finite and at least 0, not {required_noise_std}",
     )
-    precondition(abs(jammer_channel) > 0, "jammer_channel must not be zero: this jammer cannot be heard")
+    precondition(abs(jammer_channel) > 0, "jammer_channel must not be zero: the server would receive no jamming")
     missing = (server_gain * required_noise_std) ** 2 - channel_noise_std**2
     return margin * math.sqrt(missing) / abs(jammer_channel) if missing > 0 else 0.0
 
@@ -91,7 +91,7 @@ def jammer_gain_limit(power_budget: float, num_symbols: int, noise: JammerNoise)
 
 
 def shortfall_probability(energy_at_unit_channel: float, power_budget: float, path_gain: float = 1.0) -> float:
-    """Pr(short) = 1 − exp(−E₁/(P_CJ β_CJ)): how often a Rayleigh channel asks for more energy than the jammer has.
+    """Pr(short) = 1 − exp(−E₁/(P_CJ β_CJ)): probability that a Rayleigh channel needs more energy than the jammer has.
 
     ``energy_at_unit_channel`` is E₁, the energy needed at |h_CJ| = 1.
     """
@@ -199,12 +199,12 @@ class ExactCalibration:
     reach: float
 
     def required_noise_std(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> float:
-        """σ_m = X √M/μ* for the client that is heard loudest."""
+        """σ_m = X √M/μ* for the client that is received with the largest amplitude."""
         loudest = float(received_bound(policy, plan, links).max(initial=0.0))
         return required_noise_std_exact(self.reach * loudest, self.rounds, self.gdp_mu)
 
     def server_gain(self, received_noise_std: float, links: Links) -> float:
-        """The α_u at which nobody arrives above noise · μ*/(reach √M)."""
+        """The α_u at which no client is received above noise · μ*/(reach √M)."""
         limit = received_noise_std * self.gdp_mu / (self.reach * math.sqrt(self.rounds))
         return server_gain_for_received_limit(links, limit)
 

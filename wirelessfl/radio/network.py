@@ -158,7 +158,7 @@ class ChannelSource:
     def channel_given_estimate(
         self, nodes: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants = AT_ONCE
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
-        """Mean and variance (n, R) of h as who knows the estimates, β and the law of fading sees it."""
+        """Mean and variance (n, R) of h given the estimates, β and the law of fading."""
         error_std, estimator = self.impairments.csi_error_std, self.impairments.csi_estimator
         if error_std == 0:
             return found.narrowband[1], np.zeros(found.estimate.shape[:2])
@@ -250,7 +250,7 @@ class Network:
         return JammerLink(found.channel[0], found.estimate[0], float(found.path_gain[0]))
 
     def late_arrival(self, clients: NDArray[np.int64], round_index: int) -> LateArrival | None:
-        """Late arrival of clients; None where all keep time."""
+        """Late arrival of clients; None where all are synchronous."""
         impairments = self.clients.impairments
         if impairments.max_offset == 0.0:
             return None

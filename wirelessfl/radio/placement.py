@@ -119,7 +119,7 @@ class GivenPositions:
             ValueError: if a node has none.
         """
         if np.any(stream.nodes >= len(self.points)):
-            raise ValueError(f"there are {len(self.points)} positions, and node {int(stream.nodes.max())} asks for one")
+            raise ValueError(f"there are {len(self.points)} positions, and node {int(stream.nodes.max())} needs one")
         return np.asarray(self.points, dtype=np.float64)[stream.nodes]
 
 

@@ -117,7 +117,7 @@ class PowerControl(Protocol):
 
 @runtime_checkable
 class AdaptivePowerControl(PowerControl, Protocol):
-    """A policy that remembers: its state is explicit, so that a checkpoint can hold it."""
+    """A policy with state, which is explicit, so that a checkpoint can hold it."""
 
     def after(self, plan: TransmitPlan) -> Self:
         """The policy of the next round, once this plan was carried out."""
@@ -155,7 +155,7 @@ def is_peak_limited(policy: PowerControl) -> bool:
 
 
 def full_power_amplitude(links: Links) -> NDArray[np.float64]:
-    """|ĥ_i| sqrt(P_i) (n,): how loud each client is expected to arrive at full power.
+    """|ĥ_i| sqrt(P_i) (n,): expected received amplitude of each client at full power.
 
     Raises:
         ValueError: if a power budget is infinite, which leaves nothing to control.
@@ -185,7 +185,7 @@ def clamped_inversion(plan: TransmitPlan, links: Links, norms: NDArray[np.float6
 
 
 def inversion(plan: TransmitPlan, links: Links) -> Transmission:
-    """Channel inversion whatever it costs: α_i = α_u p_i/(ĥ_i τ), no back-off.
+    """Channel inversion without a power limit: α_i = α_u p_i/(ĥ_i τ), no back-off.
 
     Raises:
         ValueError: if an estimate is zero; such a client has to stay silent.
@@ -229,7 +229,7 @@ def is_non_expansive(policy: PowerControl) -> bool:
 
 
 def credited_backoff(sent: Transmission, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:
-    """The back-off (n,) as the gains bear it out: s_i, at most α_u p_i/(|ĥ_i| τ |α_i|)."""
+    """The back-off (n,) that the gains confirm: s_i, at most α_u p_i/(|ĥ_i| τ |α_i|)."""
     with np.errstate(divide="ignore"):
         borne_out = plan.server_gain * links.weight / (np.abs(links.estimate * sent.tx_gain) * plan.clip)
     return np.where(sent.backoff > borne_out * (1 + _ROUNDING), borne_out, sent.backoff)
@@ -246,7 +246,7 @@ def received_bound(policy: PowerControl, plan: TransmitPlan, links: Links) -> ND
 
 
 def server_gain_for_received_limit(links: Links, limit: float) -> float:
-    """The largest α_u at which clamped inversion delivers nobody above ``limit`` in the received signal.
+    """The largest α_u at which clamped inversion keeps every client within ``limit`` in the received signal.
 
     On the air client i arrives with at most min(α_u p_i, |ĥ_i| sqrt(P_i)) |h_i/ĥ_i|. Who cannot reach the limit even at
     full power does not count; infinite where nobody can.

@@ -49,7 +49,7 @@ class ExpectedNorms:
             return air.clip
         precondition(
             1 <= round_index <= len(self.rounds),
-            f"there are expected norms for {len(self.rounds)} rounds; round {round_index} is asked",
+            f"there are expected norms for {len(self.rounds)} rounds; round {round_index} was requested",
         )
         return self.rounds[round_index - 1]
 

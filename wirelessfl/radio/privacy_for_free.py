@@ -67,7 +67,7 @@ class StaticPrivacyForFree(ChannelInversion):
 
 @dataclass(frozen=True)
 class PrivacyForFree(ChannelInversion):
-    """The adaptive policy, online: the convex program solved anew each round for the rounds that are left.
+    """The adaptive policy, online: the convex program is solved in each round for the remaining rounds.
 
     This round's limit α_max = min_i |ĥ_i| sqrt(P_i)/p_i is known; future ones are replaced by their mean square
     1/Σ(p_i²/(P_i E|ĥ_i|²)), that of the weakest of Rayleigh channels.

@@ -1,4 +1,4 @@
-"""The clients: how many are registered, who takes part in a round, who is there, and what goes wrong."""
+"""The clients: their number, selection, availability and faults."""
 
 from typing import Annotated, Literal
 
@@ -44,7 +44,7 @@ class SelectRoundRobin(CoreVariant, core="wirelessfl.learning.selection:SelectRo
 
 
 class SelectPoisson(CoreVariant, core="wirelessfl.learning.selection:SelectPoisson"):
-    """Each client for itself with the same probability."""
+    """Each client independently with the same probability."""
 
     scheme: Literal["poisson"] = key(
         "poisson",
@@ -98,7 +98,7 @@ class Clients(Section):
 
     @property
     def expected(self) -> int:
-        """The clients of a round, on average where their number is drawn: no matter of the seed."""
+        """The clients of a round, on average where their number is random."""
         if isinstance(self.selection, SelectPoisson):
             return max(1, round(self.selection.rate * self.count))
         return self.most

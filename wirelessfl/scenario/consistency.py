@@ -1,4 +1,4 @@
-"""Contradictions between the families: values that are fine one by one and not together.
+"""Contradictions between the families: values that are allowed one by one, but not together.
 
 Only what the scenario alone can tell; what needs the data (more clients than samples) is checked when they are read.
 """

@@ -1,4 +1,4 @@
-"""Places and topology: where clients and base stations are, and what the way between them costs."""
+"""Places and topology: positions of clients and base stations, and the path loss between them."""
 
 from typing import Annotated, Any, Literal
 
@@ -148,7 +148,7 @@ class UniformDiscPlacement(
     min_radius_m: Annotated[float, Field(ge=0, le=1e9)] = key(10.0, "Minimum distance to the base station [m].")
 
     def rules(self) -> list[Rule]:
-        """The disc leaves room around its hole."""
+        """The disc is larger than its hole."""
         allowed = f"less than radius_m, {self.radius_m:g}"
         return [(self.min_radius_m >= self.radius_m, "min_radius_m", f"{self.min_radius_m:g}", allowed)]
 
@@ -181,7 +181,7 @@ class GivenPlacement(
 
 
 MOST_RADII_PER_S = 1000
-"""Every waypoint is played: ten thousand of them take a second."""
+"""Every waypoint is computed: ten thousand of them take a second."""
 
 
 class RandomWaypointPlacement(
@@ -198,7 +198,7 @@ class RandomWaypointPlacement(
     pause_s: Annotated[float, Field(ge=0, le=1e9)] = key(0.0, "Rest at every waypoint [s].")
 
     def rules(self) -> list[Rule]:
-        """Speeds are in order, and waypoints few enough to be played."""
+        """Speeds are in order, and there are not too many waypoints."""
         slowest, fastest, most = self.min_speed, self.max_speed, MOST_RADII_PER_S * self.radius_m
         allowed = f"at most {MOST_RADII_PER_S} times radius_m a second, {most:g}"
         return [

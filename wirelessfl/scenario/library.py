@@ -10,7 +10,7 @@ from typing import Literal
 from wirelessfl.errors import OutputError, ScenarioError, instance_of, precondition
 
 Shelf = Literal["scenarios", "studies", "channels"]
-"""Names are looked up on one shelf: a study is no scenario, although its file lies below the scenarios."""
+"""Kinds of shipped files: a study is not a scenario, although its file lies below the scenarios."""
 
 _NOUNS: dict[Shelf, str] = {"scenarios": "scenario", "studies": "study", "channels": "channel profile"}
 
@@ -101,7 +101,7 @@ def copy_shipped(name: str, folder: Path, shelf: Shelf = "scenarios") -> Path:
         with target.open("x", encoding="utf-8") as file:
             file.write(source.read_text(encoding="utf-8"))
     except FileExistsError:
-        raise OutputError(f"{target}: exists already; allowed: a place where no file is lost") from None
+        raise OutputError(f"{target}: exists already; allowed: a path at which there is no file") from None
     except OSError as error:
         raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
     return target

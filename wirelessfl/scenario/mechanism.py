@@ -21,7 +21,7 @@ from wirelessfl.scenario.base import (
 
 
 class PrivacyStatement(Section):
-    """For whom, against whom and at which δ the run's ε is stated."""
+    """Unit, adversary and δ of the run's ε."""
 
     delta: Annotated[float, Field(gt=0, lt=1)] = key(1.0e-5, "δ of (ε, δ)-differential privacy.")
     unit: Literal["sample", "client"] = key("sample", "What is protected: one sample or one client's whole data.")

@@ -75,7 +75,7 @@ def _estimates(scenario: Sections) -> list[Rule]:
             pilots is not None and csi.error_std > 0,
             symbols_key,
             f"{pilots} with error_std: {csi.error_std}",
-            "one of the two: pilots decide how large the error is",
+            "only one of them: pilots determine the size of the error",
         ),
         (
             pilots is not None and not over_the_air,
@@ -87,7 +87,7 @@ def _estimates(scenario: Sections) -> list[Rule]:
             power is not None and pilots is None,
             power_key,
             f"{power} without pilot_symbols",
-            "null, or pilot_symbols beside it",
+            "null, or pilot_symbols set as well",
         ),
         (
             power is not None and pilots is not None and isinstance(uplink, OverTheAir) and uplink.tx_power_dbm is None,
@@ -145,13 +145,13 @@ def _faults(scenario: Sections) -> list[Rule]:
             isinstance(availability, RecordedAvailability) and availability.file is None,
             "faults.availability.file",
             "null with the model recorded",
-            "the file that says who is there",
+            "the file of the clients' presence",
         ),
         (
             failure > 0 and jammer_of(scenario.uplink) is None,
             "faults.jammer_failure",
             f"{failure} without a jammer",
-            "0, or uplink.jammer beside it",
+            "0, or uplink.jammer set as well",
         ),
     ]
 
@@ -183,13 +183,13 @@ def _topology(scenario: Sections) -> list[Rule]:
             isinstance(channel.pathloss, NoPathLoss),
             "channel.pathloss.model",
             f"none {cells}",
-            "a path loss, which tells cells apart",
+            "a path loss, from which the serving cell follows",
         ),
         (
             isinstance(channel.fading, RecordedFading),
             "channel.fading.model",
             f"recorded {cells}",
-            "a law: files know one base station only",
+            "another model: a file holds the gains to one base station only",
         ),
         (
             edges and not isinstance(algorithm, FedAvg | FedProx),

@@ -1,4 +1,4 @@
-"""The root of a scenario, and what is read off it: families of variants, code from outside, notes."""
+"""The root of a scenario, and what follows from it: families of variants, code from outside, notes."""
 
 import os
 from collections.abc import Iterable, Iterator

@@ -34,7 +34,7 @@ class Ideal(Section):
 
 
 class Jammer(Section):
-    """The cooperative jammer, whose noise buys privacy."""
+    """The cooperative jammer, whose noise protects the updates."""
 
     epsilon: Epsilon = key(2.0, "ε that channel noise and jamming together have to meet at privacy.delta.")
     margin: Annotated[float, Field(gt=0, le=1e9)] = key(

@@ -45,7 +45,7 @@ def _jammer(scenario: Sections) -> list[Rule]:
         (
             jammer is not None and jammer.calibration == "exact" and adversary == "individual",
             "uplink.jammer.calibration",
-            "exact with privacy.adversary individual, before whom no jamming hides a single upload",
+            "exact with privacy.adversary individual, from which jamming cannot protect a single upload",
             "theorem, or the adversary observer | server",
         )
     ]
@@ -61,13 +61,13 @@ def _codec(scenario: Sections) -> list[Rule]:
             isinstance(uplink, SecureAggregation),
             "uplink.codec.name",
             f"{codec} with secure_aggregation, whose masks cancel in a sum of numbers",
-            "none, or uplink.kind: digital; encoded uploads are not known to add up",
+            "none, or uplink.kind: digital; a sum of encoded uploads may not be decodable",
         ),
         (
             isinstance(uplink, Digital) and uplink.bits is not None,
             "uplink.bits",
             f"{uplink.bits} with the codec {codec}",
-            "null: a codec decides its bits",
+            "null: the codec determines the number of bits",
         ),
     ]
 
@@ -89,7 +89,7 @@ def _secure_aggregation(scenario: Sections) -> list[Rule]:
             uplink.bits < needed,
             "uplink.bits",
             f"{uplink.bits}, in which a sum of {clients} clients could overflow",
-            f"at least {needed}; every further bit halves the steps",
+            f"at least {needed}; every further bit halves the step size",
         ),
         (
             uplink.max_samples is not None and not uplink.hide_weights,
@@ -107,7 +107,7 @@ def _pairwise_prf(uplink: SecureAggregation) -> list[Rule]:
     stages = uplink.dropout != StageDropout(masked_input=uplink.dropout.masked_input)
     return [
         *(
-            (value is not None, f"uplink.{name}", f"{value} with pairwise_prf, which needs everybody", "null")
+            (value is not None, f"uplink.{name}", f"{value} with pairwise_prf, which needs all clients", "null")
             for name, value in lacking.items()
         ),
         (stages, "uplink.dropout", "stages that pairwise_prf does not have", "masked_input alone"),
@@ -119,14 +119,14 @@ def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) 
     threshold, neighbours, sparse = uplink.threshold, uplink.neighbours, uplink.protocol == "secagg_plus"
     if sparse and neighbours is None:
         found = f"{threshold} without neighbours"
-        return [(threshold is not None, "uplink.threshold", found, "null, or neighbours beside it")]
+        return [(threshold is not None, "uplink.threshold", found, "null, or uplink.neighbours set as well")]
     holders = neighbours + 1 if sparse and neighbours is not None else clients
     known, least = not isinstance(scenario.clients.selection, SelectPoisson), holders // 2 + 1
     return [
         (
             not sparse and neighbours is not None,
             "uplink.neighbours",
-            f"{neighbours} with secagg, where all are",
+            f"{neighbours} with secagg, in which all clients are neighbours",
             "null, or protocol: secagg_plus",
         ),
         (
@@ -155,7 +155,8 @@ def _rate(scenario: Sections) -> list[Rule]:
             error_std > 0 and not isinstance(fading, RayleighFading | RicianFading | StaticFading),
             "uplink.rate.outage",
             f"{rate.outage:g} with {fading.model} fading and channel.csi.error_std: {error_std:g}",
-            "null, no CSI error, or rayleigh | rician | static fading, whose law given the estimate is known",
+            "null, no CSI error, or rayleigh | rician | static fading, for which the channel's distribution given "
+            "the estimate is known",
         )
     ]
 
@@ -188,12 +189,12 @@ def _power_control(scenario: Sections) -> list[Rule]:
             and control.calibration == "exact"
             and scenario.privacy.adversary == "individual",
             "uplink.power_control.calibration",
-            "exact with privacy.adversary individual, before whom no noise of the channel hides a single upload",
+            "exact with privacy.adversary individual, from which channel noise cannot protect a single upload",
             "theorem, or the adversary observer | server",
         ),
     ]
     if isinstance(control, PrivacyForFree):
-        found = f"{control.contraction} over {rounds} rounds, which leaves nothing to the first of them"
+        found = f"{control.contraction} over {rounds} rounds, which leaves no budget for the first round"
         vanishes = control.contraction ** (rounds / 2) == 0
         rules.append((vanishes, "uplink.power_control.contraction", found, "closer to 1"))
     return rules
@@ -226,25 +227,26 @@ def _expected_norms(scenario: Sections, uplink: OverTheAir, control: Cotaf | Gbm
             given < scenario.rounds,
             key,
             f"{given} norms for {scenario.rounds} rounds",
-            f"at least {scenario.rounds}, one a round",
+            f"at least {scenario.rounds}, one for each round",
         ),
         (
             measured and not isinstance(scenario.topology, SingleCell),
             key,
             f"measured with topology.kind: {scenario.topology.kind}",
-            "norms that are given: base stations do not wait for the norms of each other",
+            "a list or a file: base stations do not exchange norms",
         ),
         (
             measured and uplink.peak_power_db is not None,
             "uplink.peak_power_db",
             f"{uplink.peak_power_db or 0:g} with expected_norms: measured",
-            "null, or norms that are given: what an amplifier clips follows from the scale, which is settled last",
+            "null, or expected_norms as a list or a file: the amplifier's clipping depends on the scale, which is "
+            "determined last",
         ),
         (
             measured and uplink.jammer is not None,
             key,
             "measured beside a jammer",
-            "norms that are given: no noise restores a guarantee",
+            "a list or a file: with measured norms, noise gives no guarantee",
         ),
     ]
 
@@ -260,18 +262,18 @@ def _known_law(scenario: Sections) -> list[Rule]:
     specular = not isinstance(fading, RayleighFading) or isinstance(pathloss, Tr38901PathLoss | ExternalPathLoss)
     unknown = isinstance(fading, NakagamiFading | RecordedFading) and (csi.error_std > 0 or pilots)
     return [
-        (foreign, key, f"average with the fading {fading.model}, whose power has no known law", "peak"),
+        (foreign, key, f"average with the fading {fading.model}, whose distribution of power is not known", "peak"),
         (
             unknown,
             key,
-            f"average with {fading.model} fading and {of_csi}: the estimate has no known law",
+            f"average with {fading.model} fading and {of_csi}: the distribution of the estimate is not known",
             f"peak, or {exact}",
         ),
         (
             pilots and located and specular and not foreign and not unknown,
             key,
-            f"average with {of_csi}, a path loss and lines of sight: the law of an estimate then differs from link to "
-            "link",
+            f"average with {of_csi}, a path loss and lines of sight: the distribution of an estimate then differs "
+            "between links",
             "peak, or channel.csi.error_std in place of pilots",
         ),
     ]

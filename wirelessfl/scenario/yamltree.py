@@ -153,7 +153,7 @@ def read_document(path: Path, kind: str, keys: Collection[str], needs: str) -> D
         ScenarioError: It cannot be read, is not YAML, or is something else.
     """
     text = read_text(path)
-    other = ScenarioError(f"{path}:1: found hardly a key of a {kind}; allowed: a mapping with at least {needs}")
+    other = ScenarioError(f"{path}:1: found almost no key of a {kind}; allowed: a mapping with at least {needs}")
     try:
         document = parse_yaml(text, lambda number: f"{path}:{number}")
     except ScenarioError:
@@ -205,7 +205,7 @@ def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
         problem = next((words for part, words in _PROBLEMS.items() if part in str(error.problem)), error.problem)
         raise ScenarioError(f"{where}: not valid YAML ({problem}); allowed: one valid YAML document") from error
     except RecursionError:
-        raise ScenarioError(f"{place(1)}: found endless nesting; allowed: at most {MAX_DEPTH} levels") from None
+        raise ScenarioError(f"{place(1)}: found nesting without end; allowed: at most {MAX_DEPTH} levels") from None
     if root is None:
         return Document(None, {(): place(1)})
     builder = _Builder(place)

@@ -232,7 +232,7 @@ class SecAggClient:
         )
         precondition(
             len(peers) + 1 >= self.parameters.neighbourhood.threshold,
-            "fewer neighbours than the threshold sent shares: the input stays here",
+            "fewer neighbours than the threshold sent shares: the input is not sent",
             MalformedMessage,
         )
         return peers

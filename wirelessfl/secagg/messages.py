@@ -103,7 +103,7 @@ def authenticate(message: Message, session: bytes, receiver: int, link_keys: Map
     precondition(message.session == session, f"{name} of another session", ForeignMessage)
     precondition(
         message.receiver == receiver and message.sender in link_keys,
-        f"{name} from {message.sender} to {message.receiver} has no place here",
+        f"{name} from {message.sender} to {message.receiver} is not expected here",
         ForeignMessage,
     )
     message.verify(link_keys[message.sender])

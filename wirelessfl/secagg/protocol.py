@@ -74,7 +74,7 @@ class Neighbourhood:
         precondition(
             2 * self.threshold > holders,
             f"a threshold of {self.threshold} among {holders} holders lets the server learn both secrets of a "
-            f"client by asking one half for each: at least {majority(self.num_neighbours)} is needed",
+            f"client by asking one half of the holders for each: at least {majority(self.num_neighbours)} is needed",
         )
 
 

@@ -203,7 +203,7 @@ class Medium:
         return EventBatch(*(np.concatenate(column) for column in zip(*batches, strict=True)))
 
     def listen(self, deliver: Callable[[Incoming], None]) -> None:
-        """Name the server's inbox."""
+        """Setting of the server's inbox."""
         self._deliver = deliver
 
     def send(self, message: Incoming) -> None:

@@ -1,4 +1,4 @@
-"""One communication round and its records, frozen values; the recorder alone knows the trace's names.
+"""One communication round and its records, as frozen values; only the recorder uses the trace's names.
 
 ``positions`` are places among the n clients selected in the round. What receives a slot returns its records in a
 ``Reception`` and writes nothing into the round.

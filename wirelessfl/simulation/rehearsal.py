@@ -57,7 +57,7 @@ class Rehearser(Learner):
 
     @override
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
-        """Nothing is known."""
+        """No accuracy or loss."""
         return Assessment()
 
 
@@ -127,7 +127,8 @@ def rehearse(simulation: Simulation) -> Forecast:
     learner = without_training(simulation)
     if simulation.stop.rounds > MOST_REHEARSED:
         raise InfeasibleError(
-            f"rounds: found {simulation.stop.rounds:,}, which a forecast rehearses one by one; allowed there: at most "
+            f"rounds: found {simulation.stop.rounds:,}, too many for the forecast, which computes each; allowed: at "
+            "most "
             f"{MOST_REHEARSED:,}; simulate takes more"
         )
     rounds: list[Round] = []

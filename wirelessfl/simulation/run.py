@@ -76,7 +76,7 @@ class StopRules:
     diverged: bool = True
 
     def reached_publicly(self, this: Round, nominal_energy_j: float) -> bool:
-        """Whether the run ends with this round, whatever it has learnt; a value that is NaN reaches nothing."""
+        """Whether the run ends with this round by a public limit; NaN reaches none."""
         limits = (
             (this.server.epsilon_accounted, self.epsilon),
             (this.server.sim_time_s, self.sim_time_s),
@@ -101,7 +101,7 @@ def diverged_in(this: Round, state: SimulationState) -> int:
 
 
 def unlearnt_since(this: Round, state: SimulationState) -> int:
-    """The round since which no update that was heard was finite; 0 where one was, as before where none was heard."""
+    """The round since which no received update was finite; 0 where one was, and unchanged where none was received."""
     heard = this.server.participants
     if heard == 0:
         return state.unlearnt_since
@@ -130,7 +130,7 @@ class Simulation:
         return self.state.diverged_in > 0 or self.state.unlearnt_since > 0
 
     def back_to_last_round(self) -> None:
-        """Ledger and memories as the last finished round left them: what a round in flight changed is gone."""
+        """Ledger and memories as after the last finished round, without the changes of an unfinished one."""
         if self.state.round_index > 0:
             self.ledger.restore(self.state.ledger)
             restore_memories(self.deployment.memories, self.state.memories)

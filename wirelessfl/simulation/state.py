@@ -120,12 +120,12 @@ def check_continues(state: SimulationState, start: SimulationState) -> None:
         if found is None or wanted is None or found.shape != wanted.shape or found.dtype != wanted.dtype
     ]
     if odd:
-        raise TraceError(f"{_FOREIGN}: of another size than this run has: {', '.join(odd)}; {_ANEW}")
+        raise TraceError(f"{_FOREIGN}: their size differs from that of this run: {', '.join(odd)}; {_ANEW}")
 
 
 @contextmanager
 def restoring(part: str) -> Iterator[None]:
-    """Whatever goes wrong while a part takes up what it remembered says that the checkpoint holds something else.
+    """Context in which a part is restored; any failure means that the checkpoint does not belong to this run.
 
     Args:
         part: its name, for the message.
@@ -137,7 +137,7 @@ def restoring(part: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
         raise TraceError(
-            f"{_FOREIGN}: {part} cannot go on from it ({type(error).__name__}: {error}); {_ANEW}"
+            f"{_FOREIGN}: {part} cannot continue from it ({type(error).__name__}: {error}); {_ANEW}"
         ) from error
 
 

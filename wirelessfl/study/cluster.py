@@ -91,7 +91,7 @@ def _in_words(scheduler: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:  # such as TLS without certificates
         raise InputError(f"--scheduler: {scheduler} cannot be used: {error}") from error
     except Exception as error:  # Dask takes whatever comes for its own protocol, and fails in as many ways
-        raise InfeasibleError(f"what answered at {scheduler} is no Dask scheduler ({error})") from error
+        raise InfeasibleError(f"what answered at {scheduler} is not a Dask scheduler ({error})") from error
 
 
 class ClusterWorkers(Workers):
@@ -167,7 +167,9 @@ def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:
 
 
 def _gone() -> InfeasibleError:
-    return InfeasibleError("the Dask scheduler is gone; finished rounds are on disk, continue with --resume")
+    return InfeasibleError(
+        "the connection to the Dask scheduler is lost; finished rounds are on disk, continue with --resume"
+    )
 
 
 def _require(module: str, package: str) -> Any:

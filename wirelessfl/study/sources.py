@@ -22,7 +22,8 @@ def refuse_other_sources(scenario: Scenario, expected: Mapping[str, str]) -> Non
     other = sorted(name for name in {*here, *expected} if here.get(name) != expected.get(name))
     precondition(
         not other,
-        f"{', '.join(other)}: not what the study began with; edited meanwhile, or another copy on this worker? "
-        "`study --resume` computes what is missing with the sources as they are then",
+        f"{', '.join(other)}: not the version with which the study began; was it edited, or is it another copy on "
+        "this worker? "
+        "`study --resume` computes the missing runs with the present sources",
         ScenarioError,
     )

@@ -165,7 +165,7 @@ def panel_width_in(axes: Axes) -> float:
 
 
 def whole_numbers(axis: Axis, most: int = 6) -> None:
-    """Ticks at whole numbers: there is no round 2.5."""
+    """Ticks at whole numbers, for rounds."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 

@@ -115,7 +115,7 @@ class Overlay:
         shown = x == "round" or any(len(self.curve(entry, COMPARED[0], x).x) for entry in self.entries)
         words = "; ".join(self.missing(x)) or "no evaluated round"
         precondition(
-            shown, f"x: {x}: nothing to draw ({words}); allowed: an axis on which a run has a place", InputError
+            shown, f"x: {x}: nothing to draw ({words}); allowed: an axis on which a run can be drawn", InputError
         )
 
     def metrics(self, x: XAxis) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class TensorBoardLog(AbstractContextManager["TensorBoardLog"]):
         there = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
         precondition(
             there.is_dir() and os.access(there, os.W_OK),
-            f"{folder} cannot be written: {there} is no folder that can be written in",
+            f"{folder} cannot be written: {there} is not a writable folder",
             OutputError,
         )
         self._open = SummaryWriter

@@ -186,7 +186,9 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
         if not isinstance(state, dict):
             raise TypeError("the state is no mapping")
     except _NONSENSE as error:
-        raise TraceError(f"{path}: not what a run leaves, though its checksum is right ({error}); {ANEW}") from error
+        raise TraceError(
+            f"{path}: its checksum is right, but its content is not a state of a run ({error}); {ANEW}"
+        ) from error
     # A checkpoint continues the run that wrote it and no other.
     other = [
         f"{words} {there} there, {here} in the trace"

@@ -1,4 +1,4 @@
-"""A file beneath HDF5 that opens wherever a kill or a full disk strikes.
+"""A file layer below HDF5: the file can be opened after a kill or a full disk at any moment.
 
 HDF5 alone does not promise that: within one flush it writes object headers before the new blocks they point to, and the
 superblock, which tells readers how long the file is, last; after a write that failed it goes on writing. Here HDF5's

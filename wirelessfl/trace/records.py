@@ -90,8 +90,8 @@ def continued_identity(path: Path, attributes: Mapping[str, Any]) -> RunIdentity
     precondition(
         identity.stream_version == STREAM_VERSION,
         f"{path}: begun with stream version {identity.stream_version} (wirelessfl {recorded}), here is "
-        f"{STREAM_VERSION} (wirelessfl {package_version()}): the same seed gives other numbers, so that the rest "
-        f"would be of another run; continue it with wirelessfl {recorded}, or {ANEW}",
+        f"{STREAM_VERSION} (wirelessfl {package_version()}): the same seed gives other numbers here, and the "
+        f"run cannot be continued to the same bits; continue it with wirelessfl {recorded}, or {ANEW}",
         TraceError,
     )
     if recorded != package_version():

@@ -1,4 +1,4 @@
-"""A look at a foreign HDF5 file in a process of its own, with limits of time and memory.
+"""Check of an untrusted HDF5 file in a process of its own, with limits of time and memory.
 
 On damaged metadata the HDF5 library may loop without end, ask for any amount of memory, or crash: inside C, where no
 exception comes of it. What a forked process has read to its end under these limits, this process reads as well.

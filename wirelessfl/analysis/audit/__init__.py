@@ -1,1 +1,1 @@
-"""The audit: what an adversary can tell, played on the simulator's own chain."""
+"""The audit: lower bounds on ε by attacks on the simulator itself."""

@@ -1,4 +1,4 @@
-"""The audit: what an adversary can really tell, played on the simulator's own chain, beside what the ledger says."""
+"""The audit: lower bounds on ε by attacks on the simulator itself, compared with the ledger."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from wirelessfl.simulation import Simulation
 from wirelessfl.summary import epsilon_text
 
 FALSE_ALARM = 1e-3
-"""Probability that the audit of a mechanism that keeps its promise says that it does not."""
+"""Largest probability that the audit reports a contradiction although the guarantee holds."""
 FEWEST_TRIALS = 10
 # What the default number of trials is to take on a common processor.
 _SECONDS = 10.0
@@ -82,19 +82,19 @@ class Audit:
 
     @property
     def contradicts_ledger(self) -> bool:
-        """Whether more was told apart than the accounted ε allows, or the noise is not what the record says of it."""
+        """Whether the bound exceeds the accounted ε, or the noise differs from its record."""
         return self.epsilon_empirical > self.epsilon_accounted or bool(self.noise_faults)
 
     @property
     def contradiction(self) -> str:
-        """By what the accounted ε does not hold; empty if nothing speaks against it."""
+        """Finding by which the accounted ε does not hold; empty if there is none."""
         shown = f"the audit shows at least {epsilon_text(self.epsilon_empirical)} with confidence {self.confidence:.4g}"
         told_apart = [shown] if self.epsilon_empirical > self.epsilon_accounted else []
         return "; ".join([*told_apart, *(fault.removesuffix(".") for fault in self.noise_faults)])
 
     @property
     def refutes_published(self) -> bool:
-        """Whether more was told apart than the published ε allows, where that speaks of what the game plays."""
+        """Whether the bound exceeds the published ε, where both are about the same unit, adjacency and adversary."""
         return bool(self.relation) and self.epsilon_empirical > self.epsilon_published
 
     def findings(self) -> Iterator[str]:
@@ -155,7 +155,7 @@ def audit_scenario(
     overrides: Overrides = (),
     **keys: Any,
 ) -> Audit:
-    """Audit a scenario.
+    """Audit of a scenario.
 
     Args:
         scenario: what to audit, as for `load_scenario`.
@@ -173,7 +173,7 @@ def audit_scenario(
     try:
         simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     except MissingDataError as error:  # nothing is wrong with the scenario, and n_i cannot be made up
-        raise InfeasibleError(f"this scenario cannot be audited here, where its data are missing: {error}") from error
+        raise InfeasibleError(f"this scenario cannot be audited, because its data are missing here: {error}") from error
     return audit_simulation(simulation, scenario.name, trials, FALSE_ALARM, on_progress)
 
 
@@ -184,7 +184,7 @@ def audit_simulation(
     false_alarm: float = FALSE_ALARM,
     on_progress: Callable[[float], None] = lambda part: None,
 ) -> Audit:
-    """Audit a simulation as it was built; it is used up by that.
+    """Audit of a simulation as it was built; it cannot be used afterwards.
 
     Args:
         simulation: what to audit, mechanisms and all.

@@ -37,7 +37,7 @@ LONGEST_CANARY = 1e18
 
 
 def canary_direction(dimension: int, haar_noise: bool) -> Tensor:
-    """The unit vector (d,) that noise hides least.
+    """The unit vector (d,) along which the noise is smallest.
 
     White noise hides all directions alike, and the constant vector reaches every layer. Haar noise hides means over
     long blocks least: those over the first half of the m padded elements, which always fit into d, are made of the last
@@ -125,7 +125,7 @@ class Heard(NamedTuple):
 
 @dataclass
 class Listener(GradientTransform):
-    """A gradient transform that changes nothing and keeps what is read off the noised sums of every step.
+    """A gradient transform that changes nothing and stores values of the noised sums of every step.
 
     Attributes:
         transform: clipping and noise.

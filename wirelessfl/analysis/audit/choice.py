@@ -1,4 +1,4 @@
-"""Which game the adversary of a scenario's statement plays: the strongest that it can.
+"""Choice of the game for a scenario: the strongest that the adversary of its statement can play.
 
 A canary is one sample's gradient where the ledger counts on every sample's share being bounded, else a whole update.
 It is looked for in all noised sums of the client's local steps, or in what the uplink makes of its upload.
@@ -47,7 +47,7 @@ _CANARIES = {
 
 @dataclass(frozen=True)
 class BareGame(Game):
-    """Game on an upload without noise: one look tells the worlds apart."""
+    """Game on an upload without noise: one trial distinguishes the worlds."""
 
     @override
     def play(self, trials: int, advance: Advance) -> Observations:
@@ -163,7 +163,7 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
 def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
     planned = {this.index: Slot.of(this, plan, rehearsal.client) for this, plan in rehearsal.slots}
     heard = {index: slot for index, slot in planned.items() if slot.position is not None}
-    precondition(heard, "no client is received in any round: there is nothing to audit", InfeasibleError)
+    precondition(heard, "the server receives no client in any round, so there is nothing to audit", InfeasibleError)
     return KnownSlots(heard)
 
 
@@ -194,7 +194,9 @@ def _local_noises(rehearsal: Rehearsal, client: CanaryClient, counts: CountGame 
 def _without_jamming(plan: SlotPlan) -> SlotPlan:
     # A slot as it looks to one who was told the jammer's noise, and takes it off.
     if not isinstance(plan, AirPlan):
-        raise InfeasibleError(f"this scenario cannot be audited: no game knows the jammer of a {type(plan).__name__}")
+        raise InfeasibleError(
+            f"this scenario cannot be audited: the audit has no game for a jammer in a {type(plan).__name__}"
+        )
     return replace(plan, jammer=None, jammer_gain=0.0)
 
 

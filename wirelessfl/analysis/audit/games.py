@@ -26,7 +26,7 @@ LEAST_NOISE = 1e-100
 # Seconds on one core of a common server, as measured: of a slot, of each element of it, and of each under Haar noise.
 _SLOT_SECONDS, _ELEMENT_SECONDS, _HAAR_ELEMENT_SECONDS = 6e-4, 2.5e-8, 1e-7
 Advance = Callable[[float], None]
-"""Told which part of the game has been played since it was last told."""
+"""Function that receives the part of the game that was played since its last call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Game(Protocol):
     """A distinguishing game."""
 
     def play(self, trials: int, advance: Advance) -> Observations:
-        """Both worlds, ``trials`` times; ``advance`` hears how much of it is done."""
+        """Both worlds, ``trials`` times; ``advance`` is called with the part that is done."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class SlotGame(Game):
         )
 
     def hear(self, streams: Streams, slot: Slot, block: CohortBlock | None, row: int = 0) -> Values:
-        """(S, d) what receivers read of one row of a block, or of its only one; everybody else sends zeros.
+        """(S, d) received sums for one row of a block, or for its only one; all other clients send zeros.
 
         In units of the noise that the privacy record counts, where it counts any.
         """
@@ -181,7 +181,7 @@ class SlotGame(Game):
 
 
 def hearing_cost(dimension: int, haar_noise: bool) -> float:
-    """Seconds in which one slot is heard, by counting operations."""
+    """Seconds to compute one slot, by counting operations."""
     return _SLOT_SECONDS + dimension * (_HAAR_ELEMENT_SECONDS if haar_noise else _ELEMENT_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the noise itself: whether it is as large as its record says, everywhere, and new in every event.
+"""Tests of the noise itself: its size on all coordinates, and its independence between events.
 
 A game with a fixed canary does not see noise that is used twice: the mechanism is broken all the same, as a difference
 of two outputs is then free of noise. Here noise is recorded without any canary and tested for all that the ledger takes

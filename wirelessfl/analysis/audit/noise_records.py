@@ -73,7 +73,7 @@ def _recorded_std(release: Release, heard: Heard) -> Values:
             return release.noise_std * heard.divisor
         case _:
             raise InfeasibleError(
-                f"this scenario cannot be audited: its local noise is on record as a {type(release).__name__}"
+                f"this scenario cannot be audited: the audit cannot read local noise from a {type(release).__name__}"
             )
 
 

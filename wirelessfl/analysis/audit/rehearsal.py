@@ -46,30 +46,32 @@ _KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, Zc
 
 
 def require_known(what: str, part: object) -> None:
-    """Refusal of a selection, a clipping rule or a noise mechanism that no game knows.
+    """Refusal of a selection, a clipping rule or a noise mechanism for which there is no game.
 
     Raises:
         InfeasibleError: it is of such a kind.
     """
     precondition(
         isinstance(part, _KNOWN[what]),
-        f"this scenario cannot be audited: no game knows the {what} {type(part).__name__}",
+        f"this scenario cannot be audited: the audit has no game for the {what} {type(part).__name__}",
         InfeasibleError,
     )
 
 
 def require_known_releases(releases: list[Release]) -> None:
-    """Refusal of records that no game knows: they stand for mechanisms that would be played as others.
+    """Refusal of releases for which there is no game.
 
     Raises:
         InfeasibleError: one is of such a kind.
     """
     for release in releases:
         if isinstance(release, UnvouchedRelease):
-            raise InfeasibleError(f"this scenario cannot be audited: {release.reason}, of which no game is known")
+            raise InfeasibleError(
+                f"this scenario cannot be audited: {release.reason}, and the audit has no game for it"
+            )
         precondition(
             type(release) in _KNOWN_RELEASES,
-            f"this scenario cannot be audited: no game knows what a record of kind {type(release).__name__} protects",
+            f"this scenario cannot be audited: the audit has no game for the release {type(release).__name__}",
             InfeasibleError,
         )
 
@@ -100,7 +102,7 @@ class Rehearsal:
 
     @property
     def rounds(self) -> list[int]:
-        """Rounds that the ledger charges the client for."""
+        """Rounds that the ledger counts for the client."""
         return list(dict.fromkeys(release.round_index for release in self.releases))
 
     def local_records(self) -> dict[int, Release]:
@@ -151,7 +153,7 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         if client in release.clients or release.published(ledger.facts).everyone
     ]
     if not releases:
-        raise InfeasibleError("no client is received in any round: there is nothing to audit")
+        raise InfeasibleError("the server receives no client in any round, so there is nothing to audit")
     return Rehearsal(
         parts=parts,
         learner=learner,

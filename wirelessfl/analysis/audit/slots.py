@@ -54,7 +54,7 @@ class KnownSlots:
         return [self.slots[round_index]]
 
     def is_released(self, slot: Slot, absent: bool) -> bool:
-        """Whether anything is released of a slot, the canary's client being ``absent`` or not: that it is, is known."""
+        """Whether a slot has a release, with the canary's client ``absent`` or not."""
         return True
 
 
@@ -86,12 +86,12 @@ class SecretSlots:
         reached = type(faults.availability).__name__
         precondition(
             isinstance(faults.availability, BernoulliAvailability),
-            f"{who} can be reached ({reached}) may depend on earlier rounds; model: bernoulli can be played",
+            f"{who} can be reached ({reached}) may depend on earlier rounds; allowed: model: bernoulli",
             InfeasibleError,
         )
         precondition(
             faults.battery_j is None,
-            f"{who} has an empty battery depends on earlier rounds; faults.battery_j: null can be played",
+            f"{who} has an empty battery depends on earlier rounds; allowed: faults.battery_j: null",
             InfeasibleError,
         )
 
@@ -101,12 +101,12 @@ class SecretSlots:
         return self._slot(round_index, everybody, everybody)
 
     def drawn(self, round_index: int, streams: Streams) -> Slot:
-        """Whom the server selects and hears."""
+        """Clients that the server selects and receives."""
         clients = self.parts.selection.select(round_index, streams)
         return self._slot(round_index, clients, self.heard(clients, round_index, streams))
 
     def attended(self, round_index: int, streams: Streams) -> list[Slot]:
-        """By everybody, by those whom the server hears, and, where that is released too, by nobody."""
+        """Slots with all clients, with those that the server receives and, if such a round has a release, with none."""
         nobody, heard = np.zeros(0, dtype=np.int64), self.drawn(round_index, streams)
         empty = [self._slot(round_index, nobody, nobody)] if self.server.always else []
         return [self.with_canary(round_index), *([heard] if len(heard.plan.senders) else []), *empty]

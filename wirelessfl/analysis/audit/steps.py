@@ -191,9 +191,9 @@ class CountGame(Game):
         rounding = np.finfo(np.float32).eps / rule.lr * float(divisor.max()) / rule.count_noise_std
         precondition(
             rounding <= _MOST_ROUNDING and np.all((norm > SMALLEST_SINGLE) & (norm < self.client.reach)),
-            "this scenario cannot be audited: its clipping norm does not tell the released counts, as they are "
-            "lost in the rounding of numbers of 32 bits, or it leaves their range or grows beyond every canary; "
-            "other values of training.privacy.clip and of lr and count_noise_std in its clipping can be played",
+            "this scenario cannot be audited: the released counts cannot be computed from its clipping norm, which is "
+            "too coarse or out of range in 32-bit numbers, or exceeds the norm of the canary; change "
+            "training.privacy.clip, or lr or count_noise_std of its clipping",
             InfeasibleError,
         )
         counts = (0.5 - (rule.quantile - np.diff(np.log(norm), axis=1) / rule.lr)) * divisor / rule.count_noise_std

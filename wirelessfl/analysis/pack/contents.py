@@ -56,7 +56,7 @@ class Contents:
         precondition(is_safe(name), f"{name!r}: found a name that an archive cannot hold", InputError)
         precondition(
             name.casefold() not in self.spellings,
-            f"{name}: found twice among what is packed; letters of another case are no other name",
+            f"{name}: found twice among the files to pack; names that differ only in case count as equal",
             InputError,
         )
         if isinstance(source, Path):
@@ -109,7 +109,8 @@ def _add_run(contents: Contents, name: str, trace: Path, label: str | None, with
     status = attributes["status"]
     precondition(
         status in FINISHED,
-        f"{trace}: found a run that has not ended (status {status}); allowed: a run that has, --resume ends it",
+        f"{trace}: found a run that has not ended (status {status}); allowed: a run that has ended; --resume "
+        "continues it",
         InputError,
     )
     run = PackedRun(
@@ -154,7 +155,7 @@ def _add_study(contents: Contents, name: str, path: Path, with_data: bool) -> No
             complete += 1
         else:
             contents.left_out.append(f"{name}: run {run} ({label}): {why}")
-    precondition(complete, f"{path}: found no run of the study that has ended; --resume goes on with it", InputError)
+    precondition(complete, f"{path}: found no run of the study that has ended; --resume continues it", InputError)
     for file in _beside(path, _OF_STUDY):
         contents.add(f"{name}/{file.name}", file)
     for file in _beside(path / "runs", _OF_RUNS):
@@ -208,7 +209,7 @@ def _add_data(contents: Contents, run: PackedRun, recording: Recording, with_dat
         recorded = run.data.get(key)
         precondition(
             recorded is None or path.is_dir() or file_fingerprint(path) == recorded,
-            f"{path}: found other data than the run was recorded with ({key}); restore them, or omit --with-data",
+            f"{path}: found data that differ from those of the recorded run ({key}); restore them, or omit --with-data",
             InputError,
         )
         for file in [path] if path.is_file() else _files_in(path):

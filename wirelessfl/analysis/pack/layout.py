@@ -107,14 +107,14 @@ class Manifest:
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """The manifest in a text of anybody.
+        """The manifest in an untrusted text.
 
         Raises:
             ValueError: It is not of this form, or of another version.
         """
         tree = json.loads(text)
         known = isinstance(tree, dict) and tree.pop("format", None) == FORMAT
-        precondition(known, f"{MANIFEST} is not one of a {FORMAT}")
+        precondition(known, f"{MANIFEST} is not that of a {FORMAT}")
         version = tree.pop("version", None)
         precondition(version == VERSION, f"{MANIFEST} has version {version!r}; known here: {VERSION}")
         try:
@@ -127,9 +127,9 @@ class Manifest:
                 files={name: FileFacts(**facts) for name, facts in tree.pop("files").items()},
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{MANIFEST} lacks what it should say") from error
+            raise ValueError(f"entries of {MANIFEST} are missing or of another type") from error
         sizes = all(type(one.bytes) is int and one.bytes >= 0 for one in manifest.files.values())
-        precondition(sizes and not tree and manifest.runs, f"{MANIFEST} says other things than it should")
+        precondition(sizes and not tree and manifest.runs, f"{MANIFEST} has unknown or invalid entries")
         missing = [run.trace for run in manifest.runs if run.trace not in manifest.files]
         precondition(not missing, f"{MANIFEST} names a run without trace, {missing}")
         return manifest

@@ -10,7 +10,7 @@ from pathlib import Path
 from wirelessfl.version import package_version
 
 THAT_MATTER = ("wirelessfl", "torch", "numpy")
-"""Packages whose version can move a number."""
+"""Packages whose version can change results."""
 _PACKAGE = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 10.0
 
@@ -38,7 +38,7 @@ def this_machine() -> dict[str, str]:
 
 
 def other_versions(packages: Mapping[str, str]) -> list[str]:
-    """Packages that can move a number and have another version here, in words."""
+    """Packages that can change results and have another version here, in words."""
     here = installed_packages()
     return [
         f"{name} {packages[name]} there, {here.get(name, 'none')} here"

@@ -1,4 +1,4 @@
-"""Reading of an archive that may come from anybody: nothing of it is believed before it was checked, nothing is run."""
+"""Reading of an untrusted archive: every part is checked before it is used, and no code of it is run."""
 
 import hashlib
 import shutil
@@ -117,7 +117,9 @@ class Archive:
         facts, digest, size = self.manifest.files[name], hashlib.sha256(), 0
         for chunk in self._chunks(name):
             size += len(chunk)
-            precondition(size <= facts.bytes, f"{self.path}: damaged ({name} is longer than it says)", ArchiveError)
+            precondition(
+                size <= facts.bytes, (f"{self.path}: damaged ({name} is longer than the manifest says)"), ArchiveError
+            )
             digest.update(chunk)
             if into is not None:
                 into.write(chunk)
@@ -151,7 +153,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
         sizes = {name: entry.file_size for name, entry in entries.items()}
         stated = {name: facts.bytes for name, facts in manifest.files.items()}
         other = sorted(name for name in {*sizes, *stated} if sizes.get(name) != stated.get(name))
-        precondition(not other, f"files that its manifest does not say: {', '.join(other[:3])}", ValueError)
+        precondition(not other, f"files that are not as listed in its manifest: {', '.join(other[:3])}", ValueError)
         archive = Archive(path, manifest, entries, opened)
     with zipfile.ZipFile(path) as opened:
         yield Archive(path, archive.manifest, archive.entries, opened)
@@ -166,15 +168,15 @@ def _checked(path: Path, opened: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     for info in infos:
         name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
         precondition(is_safe(name) and info.orig_filename == name, f"the name {name[:80]!r}", ValueError)
-        precondition(kind in (0, stat.S_IFREG), f"{name} is no regular file", ValueError)
+        precondition(kind in (0, stat.S_IFREG), f"{name} is not a regular file", ValueError)
         precondition(not info.flag_bits & _ENCRYPTED, f"{name} is encrypted", ValueError)
-        precondition(info.compress_type in _PACKINGS, f"{name} is packed in an unknown way", ValueError)
+        precondition(info.compress_type in _PACKINGS, f"{name} is compressed by an unknown method", ValueError)
         precondition(name.casefold() not in spellings, f"{name} is there twice", ValueError)
         spellings.add(name.casefold())
         entries[name] = info
     folders = {name[:at] for name in spellings for at, letter in enumerate(name) if letter == "/"}
     precondition(not folders & spellings, "a file with the name of a folder", ValueError)
-    precondition(MANIFEST in entries, f"no {MANIFEST}: it is no archive of runs", ValueError)
+    precondition(MANIFEST in entries, f"it is not an archive of runs, because it has no {MANIFEST}", ValueError)
     total, size = sum(info.file_size for info in infos), path.stat().st_size
     precondition(
         is_bounded(total, size),
@@ -199,7 +201,7 @@ def _damage(path: Path) -> Iterator[None]:
         RuntimeError,
         ValueError,
     ) as error:
-        raise ArchiveError(f"{path}: no readable archive of runs ({' '.join(str(error).split())})") from error
+        raise ArchiveError(f"{path}: not a readable archive of runs ({' '.join(str(error).split())})") from error
     except OSError as error:
         raise ArchiveError(f"{path}: cannot be read: {error.strerror or error}") from error
 

@@ -35,6 +35,7 @@ def check_sources(archive: Path, trace: Path) -> None:
     )
     precondition(
         not other,
-        f"{archive}: {PLUGINS}/{other[0] if other else ''} is not what the trace runs; get it from its authors again",
+        f"{archive}: {PLUGINS}/{other[0] if other else ''} differs from the source in the trace; ask the authors for "
+        "the archive again",
         ArchiveError,
     )

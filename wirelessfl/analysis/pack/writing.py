@@ -64,7 +64,7 @@ def write_archive(
     refuse_inputs([target], contents.sources)
     precondition(
         not target.is_file() or _is_archive(target),
-        f"{target}: found a file there that is no archive of runs; choose another with --out",
+        f"{target}: found a file there that is not an archive of runs; choose another with --out",
         OutputError,
     )
     packages, machine = installed_packages(), this_machine()

@@ -71,8 +71,8 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     """
     precondition(
         recording.scenario.topology.kind == "single_cell",
-        f"{recording.path}: a run with topology.kind: {recording.scenario.topology.kind}, of which a trace holds "
-        "each client's channel to its own base station only; for another policy use simulate",
+        f"{recording.path}: found topology.kind: {recording.scenario.topology.kind}; such a trace holds each client's "
+        "channel to its own base station only; to run another policy, use simulate",
         InfeasibleError,
     )
     # In secure aggregation a client sends several messages a round, each on the channel of its own instant.
@@ -82,8 +82,8 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     fades = not isinstance(correlation, IndependentFading) and not by_rounds
     precondition(
         recording.scenario.uplink.kind != "secure_aggregation" or not (moves or fades),
-        f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
-        "holds the channel of each client's last message only; for another policy use simulate",
+        f"{recording.path}: found secure aggregation on channels that change within a round; such a trace holds the "
+        "channel of each client's last message only; to run another policy, use simulate",
         InfeasibleError,
     )
     origin = str(recording.path)
@@ -101,8 +101,8 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
         refused.append("uplink.tx_power_dbm: recorded path gains are relative to another reference")
     precondition(
         not refused,
-        "--set: a counterfactual keeps the conditions of the recorded run "
-        f"({', '.join(_CONDITIONS)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused),
+        "--set: a replay with another policy keeps the conditions of the recorded run "
+        f"({', '.join(_CONDITIONS)}); to change them, use simulate. Found:\n  " + "\n  ".join(refused),
         ScenarioError,
     )
     return resolved
@@ -191,8 +191,8 @@ def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
         change_db = linear_to_db(pilots.symbol_snr / before.symbol_snr)
         raise InfeasibleError(
             f"--set: a pilot symbol of the changed policy has {change_db:+.2f} dB of the recorded energy, and its "
-            "estimates were not recorded; with watts channel.csi.pilot_power_dbm keeps the power of pilots, for "
-            "another use simulate"
+            "estimates were not recorded; with a power in watts, channel.csi.pilot_power_dbm keeps the power of "
+            "pilots; to change it, use simulate"
         )
 
 

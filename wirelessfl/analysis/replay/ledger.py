@@ -47,13 +47,14 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
         with trace_errors(path):
             precondition(
                 "release_settings" in trace.attrs and trace.attrs.get("status") != "running",
-                f"{path}: the run did not end in order; continue it with --resume, then ask again",
+                f"{path}: the run was killed; continue it with --resume, then repeat this command",
                 TraceError,
             )
             clients = trace["client"].values.astype(np.int64)
             precondition(
                 np.isin(trace["client_id"].values[privacy["released"].values == 1], clients).all(),
-                f"{path}: holds rounds of clients that it does not count; continue the run with --resume",
+                f"{path}: clients of its last rounds are missing from its list of clients; continue the run with "
+                "--resume",
                 TraceError,
             )
             facts = PrivacyFacts(
@@ -139,7 +140,7 @@ def recompute_privacy(
     """
     precondition(
         recording.whole,
-        "--from/--to: the ledger is that of the whole run; allowed with --delta or --accountant: none",
+        "--from and --to are not allowed with --delta or --accountant, which need all rounds",
         InputError,
     )
     rows = []

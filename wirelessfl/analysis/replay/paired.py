@@ -1,4 +1,4 @@
-"""Two runs under the same conditions, round by round: what the changed policy made of it."""
+"""Two runs under the same conditions, compared round by round."""
 
 import math
 from collections.abc import Callable

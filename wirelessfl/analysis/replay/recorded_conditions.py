@@ -48,8 +48,8 @@ class SlotTable:
         """
         precondition(
             drawn.shape[1:] == self._gain_shape,
-            f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds "
-            f"the channels of {self._gain_shape[0]}: of an upload that of its beginning; use simulate",
+            f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, but the trace holds "
+            f"channels for {self._gain_shape[0]} (of an upload, for its beginning only); use simulate",
             InfeasibleError,
         )
         return recorded.reshape(drawn.shape)

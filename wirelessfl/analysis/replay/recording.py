@@ -1,4 +1,4 @@
-"""A recorded run, opened to be looked at again, or repeated and compared."""
+"""A recorded run, opened for analysis, or repeated and compared."""
 
 from __future__ import annotations
 
@@ -179,7 +179,8 @@ def run_rounds(
         kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
         precondition(
             not (folder.holds_trace() and kept),
-            f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with --out",
+            f"{folder.path}: found a run there that is not a replay ({', '.join(kept)}); choose another folder with "
+            "--out",
             OutputError,
         )
         with interrupts.at_once(_STOPPED):

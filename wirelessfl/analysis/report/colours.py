@@ -1,9 +1,9 @@
-"""Colours of the page as variables of its style: the palette of all pictures by day, and its twin for the night."""
+"""Colours of the page as variables of its style: the palette of all pictures on light and on dark pages."""
 
 from wirelessfl.summary.style import CYCLE, ROLES
 
 _NIGHT = "#1d2127"
-"""Panels by night, as style.css has them."""
+"""Background of panels on a dark page, as in style.css."""
 _RAMP = ("#00204c", "#31446b", "#666970", "#958f78", "#cab969", "#ffea46")
 """From low to high by lightness alone: cividis, the same to colour-blind readers (Nuñez, Anderton, Renslow 2018)."""
 _READABLE, _FAINT, _COLOURLESS = 4.5, 1.6, 0.2
@@ -42,7 +42,7 @@ def is_faint(colour: str) -> bool:
 
 
 def by_night(colour: str) -> str:
-    """A colour on a dark page: as far from its ground as it is from white paper by day.
+    """A colour on a dark page, with the contrast that it has on a white page.
 
     Faint colours stay faint, strong ones become lighter until they can be read.
     """
@@ -71,13 +71,13 @@ def ramp_by_night() -> dict[str, str]:
 
 
 def palette() -> dict[str, str]:
-    """Colours by day, by the names of their variables: every role, and the series without one."""
+    """Colours on a light page, by the names of their variables: every role, and the series without one."""
     numbered = {f"cycle-{number}": colour for number, colour in enumerate(CYCLE)}
     return {**{role.replace("_", "-"): colour for role, colour in ROLES.items()}, **numbered}
 
 
 def colour_variables() -> str:
-    """Style sheet that sets the colours by day, by night and on paper."""
+    """Style sheet with the colours for light pages, dark pages and print."""
     day = palette() | ramp()
     night = {name: by_night(colour) for name, colour in palette().items()} | ramp_by_night()
 

@@ -1,4 +1,4 @@
-"""Elements of the page: figures that stand still, and tables that the reader may sort."""
+"""Elements of the page: static figures, and sortable tables."""
 
 import math
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class SortedTable:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure on the page that stands still.
+    """A static figure on the page.
 
     Attributes:
         title: above it.

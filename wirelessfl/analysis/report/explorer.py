@@ -1,4 +1,4 @@
-"""What the map, the timeline and the lives of clients on the page are made of, within the size that a page may have."""
+"""Data of the page's map, timeline and single clients, within the largest size of a page."""
 
 from dataclasses import dataclass
 from typing import Any

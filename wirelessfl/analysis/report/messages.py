@@ -1,4 +1,4 @@
-"""Every event of a run, for the page: in blocks that the browser unpacks when the reader comes near."""
+"""Every event of a run, for the page: in blocks that the browser unpacks when they are shown."""
 
 from collections.abc import Iterator
 from typing import Any

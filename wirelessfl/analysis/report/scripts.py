@@ -1,4 +1,4 @@
-"""What makes the page alive: its scripts and styles, and data in a form that no browser takes for anything else."""
+"""Scripts, styles and data of the page; the data are written so that a browser cannot run them as a script."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Figures as inline SVG, which take their colours from the page: they are right by day, by night and in print."""
+"""Figures as inline SVG, which take their colours from the page: they suit light pages, dark pages and print."""
 
 import io
 import re

@@ -60,7 +60,7 @@ class ExecutionPlan:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Within the scope this thread computes alone, as befits whoever takes what workers made.
+    """Scope in which torch uses this thread only, for a thread that collects the results of workers.
 
     A second torch thread would go on to spin, after each array that is large enough for two, on a core that they need.
     """

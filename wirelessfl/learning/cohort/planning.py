@@ -93,7 +93,7 @@ def cuda_chunk(peak: Callable[[int], int], clients: int, memory: int, resident: 
 
 
 def fastest_chunk(chunks: Sequence[int], clients: int, threads: int, steps: int, measure: Measure) -> int:
-    """Chunk that trains a round in the least time; the first of some unless another is clearly faster.
+    """Chunk that trains a round in the least time; the first one unless another is clearly faster.
 
     Measures for a second or so, whatever a local step takes, in passes through the candidates so that a neighbour on
     the machine disturbs all of them alike, and counts the least time of each.

@@ -1,4 +1,4 @@
-"""UCI Adult: does a person earn more than 50,000 dollars a year? 32,561 + 16,281 rows of the 1994 census.
+"""UCI Adult: persons with an income above 50,000 dollars or not, 32,561 + 16,281 rows of the 1994 census.
 
 Where its files are not at hand, rows drawn at random in the same form stand in for them: as many rows, features and
 positive labels as the published files have, so that sample numbers, and with them both ε, are those of the real set;

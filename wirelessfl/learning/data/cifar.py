@@ -89,7 +89,9 @@ def read_batch(path: Path) -> Examples:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     except _NotPlain:
-        raise DataError(f"{path}: asks for more than numbers, text and arrays, which no CIFAR-10 batch does") from None
+        raise DataError(
+            f"{path}: contains objects other than numbers, text and arrays; a CIFAR-10 batch does not"
+        ) from None
     except Exception as error:  # damage surfaces in the unpickler as whatever the damaged opcodes happen to mean
         raise DataError(f"{path}: not a readable CIFAR-10 batch") from error
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)

@@ -1,4 +1,4 @@
-"""Rules for the selection of clients, and what they may know: all, some at random or in turn, each with one chance."""
+"""Rules for the selection of clients: all, some at random or in turn, or each with one probability; what they read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ class SelectionContext:
 
 @runtime_checkable
 class Selection(Protocol):
-    """A rule for who takes part in a round."""
+    """A rule for the selection of the clients of a round."""
 
     def facts(self) -> SelectionFacts:
         """Numbers that the rule reads; by default none."""

@@ -1,4 +1,4 @@
-"""Clipping rules: how far the gradient of one sample may reach. Importing this needs torch."""
+"""Clipping rules: bounds on the gradient of one sample. Importing this needs torch."""
 
 from wirelessfl.privacy.clipping.adaptive import (
     PrivateMooClipping,

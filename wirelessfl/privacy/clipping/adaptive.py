@@ -77,7 +77,7 @@ class QuantileClipping(ClippingRule):
 
 
 SMALLEST_CLIP = 1e-3
-"""The paper's floor, its equation (12)."""
+"""Smallest norm, equation (12) of the paper."""
 
 
 def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_learning_rate: float) -> Tensor:

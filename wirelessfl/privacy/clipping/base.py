@@ -96,7 +96,7 @@ class Clipped:
 
 @runtime_checkable
 class ClippingRule(Protocol):
-    """Clipping of per-sample gradients: how far the gradient of one sample may reach.
+    """Clipping of per-sample gradients: a bound on the gradient of one sample.
 
     Rules are frozen and keep nothing between calls; they change none of their arguments. Check a rule of your own
     with ``check_clipping_rule``. A class that derives from this one may leave out ``lasting`` and ``law``.
@@ -108,7 +108,7 @@ class ClippingRule(Protocol):
         return ()
 
     def law(self) -> ClippingLaw:
-        """Public facts for the ledger: what the rule costs; nothing is proven of a rule that does not say."""
+        """Public facts for the ledger: the privacy cost of the rule; without them nothing is proven."""
         return UnknownClip()
 
     def start(self, clients: int, like: Tensor) -> ClippingState:
@@ -136,7 +136,7 @@ class ClippingRule(Protocol):
 
 
 class Memoryless(ClippingRule):
-    """Clipping rules without state: nothing is kept, nothing is learnt."""
+    """Clipping rules without state."""
 
     @override
     def start(self, clients: int, like: Tensor) -> ClippingState:

@@ -85,7 +85,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class BareRelease(Record):
-    """Updates handed over with no noise of the channel or the server: only local noise could protect them."""
+    """Updates without noise of the channel or the server: only local noise can protect them."""
 
     route: ClassVar[str] = "an upload without noise"
     relation: ClassVar[str] = "any two runs"

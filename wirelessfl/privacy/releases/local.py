@@ -152,7 +152,7 @@ class SecureSum:
         require_choices(self, arithmetic=Arithmetic)
 
     def opened_for(self, statement: Statement) -> Iterator[str]:
-        """Why the adversary is taken to see, or may as well see, every single input; nothing if the sum hides it."""
+        """Why every single input counts as visible to the adversary; empty if the sum hides it."""
         seen = statement.adversary == "individual"
         opened = not seen and self.threshold is not None and statement.colluding >= self.threshold
         return sentences(

@@ -87,7 +87,7 @@ Selection = Literal["all", "poisson", "uniform"]
 
 
 class NoAmplification(StrEnum):
-    """Why the sampling of clients earns no amplification, although the observer does not see who was selected."""
+    """Why the sampling of clients gives no amplification, although the observer does not see who was selected."""
 
     UNSTATED = (
         "the record is of a version that added no noise in rounds without clients, and does not say that all take part "

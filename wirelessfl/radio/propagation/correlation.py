@@ -242,7 +242,7 @@ class ClarkeFading(ScatteredFading):
     def over(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
-        """(n, T) gains at the times themselves; whoever moves keeps his speed within the slot."""
+        """(n, T) gains at the times themselves; a node keeps its speed within the slot."""
         cycles = self.doppler.cycles(nodes, moment)[:, None]
         if offsets is not AT_START:
             cycles = cycles + self.doppler.shift_hz(nodes, moment)[:, None] * offsets

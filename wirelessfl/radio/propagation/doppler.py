@@ -29,12 +29,12 @@ class Doppler(Protocol):
         """(n,) turns of the direct ray's phase at a moment."""
 
     def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n,) Doppler shift of the direct ray at a moment, negative for who moves away."""
+        """(n,) Doppler shift of the direct ray at a moment, negative for a node that moves away."""
 
 
 @dataclass(frozen=True)
 class GivenDoppler:
-    """One shift for all links, whoever moves.
+    """One shift for all links, whether their nodes move or not.
 
     Attributes:
         doppler_hz: f_D.
@@ -79,7 +79,7 @@ class GivenDoppler:
 
 @dataclass(frozen=True)
 class MotionDoppler:
-    """The shift v/λ of each node's own speed: who rests does not fade in time.
+    """The shift v/λ of each node's own speed: the channel of a node at rest does not change.
 
     Attributes:
         placement: where the nodes are, and how they move.

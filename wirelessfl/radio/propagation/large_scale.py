@@ -202,8 +202,8 @@ class DistanceGain(RemembersNodes):
     def _warn_out_of_range(self, distance: NDArray[np.float64]) -> None:
         if not np.all(self.model.in_range(distance)):
             warnings.warn(
-                "channel.pathloss: some links are of a length for which the model was not made "
-                "(validity ranges are in the reference); their path loss is an extrapolation",
+                "channel.pathloss: some links are shorter or longer than the range in which the model is valid "
+                "(see the reference); their path loss is an extrapolation",
                 ModelWarning,
                 stacklevel=2,
             )

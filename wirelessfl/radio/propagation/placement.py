@@ -47,13 +47,13 @@ class Draws:
         return self.streams.nodes(f"{self.kind}{self.site}{purpose}", round_index, nodes)
 
     def of_nodes(self, purpose: str, nodes: NDArray[np.int64]) -> NodeStream:
-        """The stream of the nodes themselves, whoever listens, drawn once."""
+        """The stream of the nodes themselves, the same for all receivers, drawn once."""
         return self.streams.nodes(f"{self.kind}{purpose}", 0, nodes)
 
 
 _NOWHERE = np.full(2, np.nan)
 MOST_WAYPOINTS = 200_000
-"""From one look at a client to the next; they take about twenty seconds."""
+"""Largest number of waypoints between two uses of a client; they take about twenty seconds to compute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class Walking(RemembersNodes):
     )
 
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
-        """The motion; who is asked for the first time set out at time 0.
+        """The motion; a node of which nothing is stored started at time 0.
 
         A node's way does not depend on when it is asked for: its waypoints are counted, not timed.
 
@@ -151,8 +151,9 @@ class Walking(RemembersNodes):
         waypoints = float(since.max(initial=0)) * self.walk.max_speed / self.walk.radius
         if waypoints > MOST_WAYPOINTS:
             raise InfeasibleError(
-                f"channel.placement.max_speed: found {self.walk.max_speed:g} m/s, {waypoints:.3g} radii from one look "
-                f"at a client to the next, which are played one by one; allowed: at most {MOST_WAYPOINTS:,}"
+                f"channel.placement.max_speed: found {self.walk.max_speed:g} m/s, at which a client moves "
+                f"{waypoints:.3g} "
+                f"radii between two rounds in which it takes part; allowed: at most {MOST_WAYPOINTS:,} radii"
             )
         now = self.walk.advance(left, since, self.draws.nodes("waypoints", 0, nodes))
         self.nodes.write(nodes, **vars(now), time=np.broadcast_to(moment.time_s, (len(nodes),)))

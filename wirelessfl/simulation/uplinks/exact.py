@@ -86,7 +86,7 @@ class IdealUplink(ExactUplink):
         return block.updates
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
-        """(n,) joules of the clients of a round: nothing, as far as anybody knows."""
+        """(n,) joules of the clients of a round: none."""
         this.energy = Energy(math.nan, math.nan)
         return np.zeros(len(this.clients))
 

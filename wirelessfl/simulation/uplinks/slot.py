@@ -133,7 +133,7 @@ class SlotUplink(ABC):
 
     @property
     def steps_without_senders(self) -> bool:
-        """Whether the server steps the model also where nobody sends, so that nobody learns that nobody did."""
+        """Whether the server also steps the model if no client sends, so that the model does not reveal this."""
         return False
 
     @abstractmethod
@@ -145,7 +145,7 @@ class SlotUplink(ABC):
         """Reception of the updates, block by block, and the uplink's columns of the round."""
 
     def audit_view(self) -> AuditView:
-        """View of the adversary in an audit; a kind of uplink that does not say it is not taken for another."""
+        """View of the adversary in an audit, which each kind of uplink defines itself."""
         return NotAuditable(f"{type(self).__name__} does not say what an adversary hears of it (audit_view)")
 
     def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:

@@ -1,4 +1,4 @@
-"""The plan of a slot over the air, and power control: what the ledger counts on does not rest on a policy's word."""
+"""The plan of a slot over the air, and power control, whose properties are checked before the ledger uses them."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _ROUNDING = 1e-5
 
 
 def announced(policy: PowerControl, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
-    """Transmit plan that the server announces; a policy is not asked to plan for nobody.
+    """Transmit plan that the server announces; without clients the policy is not called.
 
     Raises:
         ScenarioError: the policy plans for another clip than τ, which every bound in the ledger rests on; or it needs
@@ -87,14 +87,14 @@ def caveat(policy: PowerControl) -> Caveat | None:
 
 @runtime_checkable
 class OwnRelease(Protocol):
-    """A receiver or a modulation that says itself what a slot costs."""
+    """A receiver or a modulation with its own record of the privacy cost of a slot."""
 
     def release(self, slot: Release) -> Release:
         """The record for the ledger in place of that of linear amplitudes at one antenna."""
 
 
 def vouched(slot: AirRelease, parts: Sequence[object], unvouched: bool) -> Release:
-    """The record of a slot as receiver and modulation have it; without any guarantee where one of them says nothing.
+    """The record of a slot by receiver and modulation; without any guarantee where one of them has no record.
 
     Args:
         slot: the record of linear amplitudes at one antenna.

@@ -81,7 +81,7 @@ class DigitalUplink:
     vectors: int = 1
 
     def audit_view(self) -> AuditView:
-        """No noise: for what a codec loses nobody claims anything."""
+        """No noise: no theorem covers the error of a codec."""
         return NoNoise(("the digital links: nothing is claimed for rounding, outages and lost uploads",))
 
     @property

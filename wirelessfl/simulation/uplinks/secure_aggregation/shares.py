@@ -58,7 +58,7 @@ class SecretSharing(SecureUplink):
         return SecretSharingRun(self, cell, this, costs, parameters)
 
     def opened_by(self, selected: int) -> int:
-        """The number of colluding clients, of so many selected, that lay single inputs open."""
+        """The number of colluding clients, of so many selected, that reveal single inputs."""
         return self.graph.opened_by(selected)
 
 

@@ -70,7 +70,7 @@ class SecureUplink(ABC):
 
     @abstractmethod
     def opened_by(self, selected: int) -> int:
-        """The number of colluding clients, of so many selected, that lay single inputs open."""
+        """The number of colluding clients, of so many selected, that reveal single inputs."""
 
     def set_up(self, cell: Cell, costs: StageCosts) -> Generator[simpy.Event, Any, float]:
         """Set-up once in a run, before its first round; returns its seconds on the air. Here there is none."""
@@ -102,7 +102,7 @@ class SecureUplink(ABC):
         return self._collected(this, heard, transmitted, mean, airtime)
 
     def audit_view(self) -> AuditView:
-        """No noise: masks cancel in the sum. What the sum hides of noise at the clients is the record's matter."""
+        """No noise: masks cancel in the sum. Noise at the clients is in the record."""
         return NoNoise(
             ("the cryptography of secure aggregation, what its drop-outs lay open, and the rounding into its ring",)
         )
