@@ -193,10 +193,10 @@ def test_schema_is_json() -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["simulate", "quickstart", "--rounds", "3"], "Keys are set so: --set rounds=3"),
-        (["validate", "quickstart", "--uplink.snr_db=5"], "Keys are set so: --set uplink.snr_db=5"),
-        (["audit", "quickstart", "--seed"], "Keys are set so: --set seed=VALUE"),
-        (["replay", "trace.h5", "--rounds", "--quiet"], "Keys are set so: --set rounds=VALUE"),
+        (["simulate", "quickstart", "--rounds", "3"], "To set a key, use --set rounds=3"),
+        (["validate", "quickstart", "--uplink.snr_db=5"], "To set a key, use --set uplink.snr_db=5"),
+        (["audit", "quickstart", "--seed"], "To set a key, use --set seed=VALUE"),
+        (["replay", "trace.h5", "--rounds", "--quiet"], "To set a key, use --set rounds=VALUE"),
         (["simulate", "quickstart", "--quite"], "No such option '--quite'. (Did you mean one of: '--out', '--quiet'?)"),
     ],
 )

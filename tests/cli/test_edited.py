@@ -248,7 +248,7 @@ def test_a_worker_refuses_what_the_study_did_not_begin_with(tmp_path: Path, star
         forget()
         outcome = run_task(task, lambda progress: None)
     assert outcome.status == "failed"
-    assert str(outcome.error).startswith("edited_scale.py: not what the study began with")
+    assert str(outcome.error).startswith("edited_scale.py: not the version with which the study began")
 
 
 def test_a_study_computes_edited_runs_again_and_keeps_the_others(

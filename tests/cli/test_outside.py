@@ -88,8 +88,8 @@ def test_the_ledger_of_a_release_from_outside_is_recomputed_with_leave_only(whol
     ("privacy", "words"),
     [
         ({"mechanism": f"{HERE}:Silent", "options": {"multiplier": 1.0}}, "is code from outside"),
-        ({"mechanism": f"{HERE}:OwnRelease", "options": {"multiplier": 1.0}}, "record of kind OwnRecord"),
-        ({"mechanism": f"{HERE}:Recorded", "options": {"multiplier": 1.0}}, "knows the noise mechanism Recorded"),
+        ({"mechanism": f"{HERE}:OwnRelease", "options": {"multiplier": 1.0}}, "for the release OwnRecord"),
+        ({"mechanism": f"{HERE}:Recorded", "options": {"multiplier": 1.0}}, "for the noise mechanism Recorded"),
         ({"mechanism": "gaussian", "clipping": {"name": f"{HERE}:Stated"}}, "no game for the clipping rule Stated"),
     ],
 )
