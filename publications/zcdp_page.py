@@ -138,6 +138,8 @@ SETTING = (
     Setting("gradient norm G", "clipped, not stated", "training.privacy.clip", _AGAINST),
     Setting("learning rate, Fig. 5", "tuned, not stated", "training.optimizer.lr", _AGAINST),
     Setting("learning rate, Fig. 6", "tuned, not stated", "training.optimizer.lr", _NETWORK),
+    Setting("learning rate, Fig. 7", "tuned, not stated", "training.optimizer.lr", "trade-off-logistic"),
+    Setting("learning rate, Fig. 8", "tuned, not stated", "training.optimizer.lr", "trade-off-network"),
     Setting("batch γ, Fig. 5", "tuned, not stated", "training.batch_size", _AGAINST),
     Setting("batch γ, Fig. 6", "tuned, not stated", "training.batch_size", _NETWORK),
     Setting("δ", "10⁻⁴", "privacy.delta", _AGAINST),
