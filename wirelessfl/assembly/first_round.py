@@ -21,6 +21,7 @@ from wirelessfl.radio import (
     FadingModel,
     FixedRate,
     Instants,
+    JammerLink,
     Jamming,
     Moment,
     Network,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 MOST_CLIENTS = 1000
 """Clients in the graph; further ones are left out."""
 _START = Moment(1, 0.0)
+_REHEARSED = 50
+"""Rounds that are planned ahead where a jammer has to hide clients from several antennas."""
 
 
 def topology_graph(deployment: Deployment) -> nx.Graph:
@@ -134,6 +137,10 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
         return 0.0, 0.0
     network, jamming = uplink.network, uplink.jamming
     with forgotten(network.memories()):
+        if uplink.receiver.antennas > 1:
+            rehearsed = _against_all_antennas(uplink, jamming, selection)
+            if rehearsed is not None:
+                return rehearsed
         clients = selection.select(1, network.streams)
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
         gain = _gain_needed(uplink, jamming, clients, instants)
@@ -146,10 +153,38 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
         return _probability_short(source, nodes, energy / budget, network.streams, instants.estimates), energy
 
 
+def _against_all_antennas(
+    uplink: OverTheAir, jamming: Jamming, selection: ClientSelection
+) -> tuple[float, float] | None:
+    # The share of rehearsed rounds in which the jammer cannot hide the clients from all antennas, and the energy of
+    # the middle one of them, infinite where no power is enough; None for a calibration that does not look at them.
+    network, needed = uplink.network, []
+    for round_index in range(1, _REHEARSED + 1):
+        moment, clients = Moment(round_index, 0.0), selection.select(round_index, network.streams)
+        instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
+        if uplink.rotating_jammer:
+            jams, clients = np.split(np.roll(clients, -round_index), [1])
+            link = network.slot_links(jams, moment, instants)
+            jammer = JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
+        else:
+            jammer = network.jammer_link(moment, instants)
+        slot = uplink.announce(np.sort(clients), moment, instants)
+        for station, plan in slot.transmit.items():
+            loudness = jamming.loudness(uplink.policies[station], plan, slot.rows)
+            if loudness is None:
+                return None
+            needed.append(slot.each_antenna(jammer).hiding_gain(loudness, uplink.air.channel_noise_std))
+    if not needed:
+        return 0.0, 0.0
+    share = float(np.mean(np.isinf(needed) | (np.array(needed) > jamming.gain_limit * (1 + 1e-12))))
+    return share, jammer_energy(float(np.median(needed)), uplink.num_symbols, jamming.noise)
+
+
 def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], instants: Instants) -> float:
     # α_CJ of the first round at |h_CJ| = 1.
-    links = uplink.network.slot_links(clients, _START, instants).rows()
-    (policy,) = uplink.policies
+    found = uplink.network.slot_links(clients, _START, instants)
+    weights = uplink.receiver.combine(found, 1, uplink.air)
+    links, (policy,) = found.combined(weights[None]).rows(), uplink.policies
     plan = given("power_control", policy, "plan", policy.plan(links, 1, uplink.air_of_all_rows), TransmitPlan)
     needed = jamming.calibration.required_noise_std(policy, plan, links.take(~plan.silent))
     return jammer_gain_for_noise(needed, plan.server_gain, uplink.air.channel_noise_std)
@@ -203,6 +238,14 @@ def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: ClientSele
         InfeasibleError: above ``max_shortfall``.
     """
     probability, energy = jammer_shortfall(uplink, selection)
+    if probability > jammer.max_shortfall and math.isinf(energy):
+        raise InfeasibleError(
+            f"uplink.jammer.epsilon: found {jammer.epsilon:g} with {uplink.receiver.antennas} antennas, whose receiver "
+            f"nulls the jammer: in {probability:.1%} of {_REHEARSED} rounds what it hears of a client beside the "
+            "jamming is louder than this target allows, however strong the jamming; allowed is "
+            f"{jammer.max_shortfall:.1%} (uplink.jammer.max_shortfall). Raise epsilon, lower "
+            "uplink.power_control.server_gain or uplink.receiver.antennas"
+        )
     if probability > jammer.max_shortfall:
         needed_db = linear_to_db(energy / uplink.air.dimension)
         raise InfeasibleError(

@@ -11,6 +11,7 @@ import numpy as np
 
 from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.objects import RunFacts, make_object
+from wirelessfl.assembly.reception import build_antennas, build_array
 from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, largest_doppler_hz
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning, ScenarioError
@@ -120,19 +121,28 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     law = build_fading(scenario)
     jammer_law = law if _external_jammer(scenario) is None else build_fading(scenario, jammer=True)
     _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
+    antennas = build_antennas(scenario)
 
     def source(
         law: FadingModel, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
     ) -> ChannelSource:
-        return ChannelSource(
-            large_scale=_large_scale(scenario, placement, draws, site),
-            fading=make_object(
+        large_scale = _large_scale(scenario, placement, draws, site)
+        each = (draws, *(replace(draws, site=f"{draws.site}antenna{a}_") for a in range(1, antennas)))
+        fading = [
+            make_object(
                 "channel.correlation.model",
                 scenario.channel.correlation,
-                context=CorrelationContext(scenario.channel, law, draws, placement, site),
-            ),
+                context=CorrelationContext(scenario.channel, law, own, placement, site),
+            )
+            for own in each
+        ]
+        return ChannelSource(
+            large_scale=large_scale,
+            fading=fading[0],
             impairments=_impairments(scenario, dimension),
             draws=draws,
+            further=tuple(fading[1:]),
+            array=build_array(scenario, antennas, large_scale, draws),
         )
 
     clients, jammer = Draws(streams), Draws(streams, "jammer_")

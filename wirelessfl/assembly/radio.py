@@ -7,6 +7,7 @@ from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplin
 from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD, build_calibration, build_power_control, gradient_step
+from wirelessfl.assembly.reception import build_receiver
 from wirelessfl.assembly.slot import build_schedule, data_airtime, slot_airtime, useful_share
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import AlgorithmFacts
@@ -20,7 +21,6 @@ from wirelessfl.radio import (
     Network,
     NormScaledPowerControl,
     PowerControl,
-    Receiver,
     Registry,
     db_to_linear,
     dbm_to_watts,
@@ -131,14 +131,9 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
 def _waveform(scenario: Scenario, uplink: OverTheAirSection) -> dict[str, Any]:
     # Receiver and modulation, and whether one of them leaves no record of what it costs. Raises ScenarioError: code
     # from outside cannot be used.
+    receiver = build_receiver(scenario, uplink)
     facts = RunFacts.of(scenario)
-    receiver: Receiver = make_object("uplink.receiver.combiner", uplink.receiver, context=facts)
     modulation: Modulation = make_object("uplink.modulation.scheme", uplink.modulation, context=facts)
-    if receiver.antennas != 1:
-        raise ScenarioError(
-            f"uplink.receiver.combiner: {type(receiver).__name__} has {receiver.antennas} antennas; allowed is 1, as a "
-            "channel has one so far"
-        )
     made = ((uplink.receiver, receiver), (uplink.modulation, modulation))
     unvouched = any(isinstance(named, External) and not isinstance(part, OwnRelease) for named, part in made)
     return {"receiver": receiver, "modulation": modulation, "unvouched": unvouched}

@@ -3,6 +3,14 @@
 Arrays (n,) run over the clients active in a round. Nothing here knows a clock, a file or a model.
 """
 
+from wirelessfl.radio.agreement import (
+    AntennaLinks,
+    Calibration,
+    ExactCalibration,
+    ExactStepCalibration,
+    Jamming,
+    TheoremCalibration,
+)
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.csi import (
     channel_given_estimate,
@@ -23,11 +31,6 @@ from wirelessfl.radio.inversion import (
     WeakestInversion,
 )
 from wirelessfl.radio.jamming import (
-    Calibration,
-    ExactCalibration,
-    ExactStepCalibration,
-    Jamming,
-    TheoremCalibration,
     accounted_noise_std,
     effective_noise_std,
     jammer_energy,
@@ -41,6 +44,7 @@ from wirelessfl.radio.jamming import (
 from wirelessfl.radio.links import CellLinks, Links, SlotLinks
 from wirelessfl.radio.modulation import Analog, Modulation
 from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network, Registry
+from wirelessfl.radio.observation import floor_amplitude, whitened_amplitude
 from wirelessfl.radio.placement import (
     GivenPositions,
     PlacementLaw,
@@ -72,6 +76,8 @@ from wirelessfl.radio.privacy_for_free import (
     StaticPrivacyForFree,
 )
 from wirelessfl.radio.propagation import (
+    AntennaArray,
+    ArrayGeometry,
     BlockFading,
     DirectRay,
     DistanceGain,
@@ -79,6 +85,7 @@ from wirelessfl.radio.propagation import (
     Draws,
     Fading,
     GivenDoppler,
+    IndependentAntennas,
     LargeScale,
     Moment,
     MotionDoppler,
@@ -108,7 +115,7 @@ from wirelessfl.radio.rates import (
     shannon_rate,
     snr_of_power,
 )
-from wirelessfl.radio.reception import Receiver, SumReceiver
+from wirelessfl.radio.reception import Receiver, SumReceiver, max_min_beam
 from wirelessfl.radio.slot_schedule import (
     AT_ONCE,
     Instants,
@@ -150,6 +157,9 @@ __all__ = [
     "AdaptiveRate",
     "AirInterface",
     "Analog",
+    "AntennaArray",
+    "AntennaLinks",
+    "ArrayGeometry",
     "AveragePowerControl",
     "BlockFading",
     "Calibration",
@@ -173,6 +183,7 @@ __all__ = [
     "Gbma",
     "GivenDoppler",
     "GivenPositions",
+    "IndependentAntennas",
     "Instants",
     "JammerLink",
     "Jamming",
@@ -248,6 +259,7 @@ __all__ = [
     "effective_noise_std",
     "energy_shares",
     "estimate_channel",
+    "floor_amplitude",
     "follows_own_norms",
     "free_space_path_loss_db",
     "gauss_markov",
@@ -263,6 +275,7 @@ __all__ = [
     "linear_to_db",
     "link_snr",
     "longest_piece",
+    "max_min_beam",
     "mean_estimate_power",
     "mean_inverse_power",
     "num_symbols",
@@ -289,5 +302,6 @@ __all__ = [
     "tr38901_los_probability",
     "tr38901_path_loss_db",
     "transmit_over_pieces",
+    "whitened_amplitude",
     "worst_over_pieces",
 ]

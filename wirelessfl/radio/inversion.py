@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.radio.jamming import Calibration
+from wirelessfl.radio.agreement import Calibration
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.power_control import (
     AirInterface,

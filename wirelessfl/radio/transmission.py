@@ -73,12 +73,20 @@ def credited_over_pieces(
     return SlotTransmission(sent.tx_gain, backoff)
 
 
-def received_amplitude(links: SlotLinks, sent: SlotTransmission, plan: TransmitPlan) -> NDArray[np.float64]:
+def received_amplitude(
+    links: SlotLinks, sent: SlotTransmission, plan: TransmitPlan, louder: NDArray[np.float64] | float = 1.0
+) -> NDArray[np.float64]:
     """(k, T, F) R_i: the largest norm with which an update can arrive if it lies in one block and group alone.
 
     In units of y/α_u, for the gains of updates at the clip; see `received_bound`.
+
+    Args:
+        links: of k clients behind the combiner.
+        sent: their gains.
+        plan: what the server announced.
+        louder: (k, T, F) by which factor more arrives at all antennas than behind the combiner.
     """
-    return np.abs(links.channel.squeeze(axis=3) * sent.tx_gain) * plan.clip / plan.server_gain
+    return np.abs(links.channel.squeeze(axis=3) * sent.tx_gain) * louder * plan.clip / plan.server_gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +122,17 @@ def worst_over_pieces(received: NDArray[np.float64], noise_std: NDArray[np.float
     return WorstPiece(largest, hides * np.where(largest > 0, scale, 1.0))
 
 
-def largest_csi_ratio(links: SlotLinks, sent: SlotTransmission) -> NDArray[np.float64]:
-    """(k,) |h_i/ĥ_i| in the piece in which a client arrives loudest, in proportion to its largest back-off."""
-    ratio = (np.abs(links.channel) / np.abs(links.estimate)).squeeze(axis=3)
+def largest_csi_ratio(
+    links: SlotLinks, sent: SlotTransmission, louder: NDArray[np.float64] | float = 1.0
+) -> NDArray[np.float64]:
+    """(k,) |h_i/ĥ_i| in the piece in which a client arrives loudest, in proportion to its largest back-off.
+
+    Args:
+        links: of k clients behind the combiner.
+        sent: their gains.
+        louder: (k, T, F) by which factor more arrives at all antennas than behind the combiner.
+    """
+    ratio = (np.abs(links.channel) / np.abs(links.estimate)).squeeze(axis=3) * louder
     with np.errstate(divide="ignore"):
         louder = np.where(sent.each_backoff > 0, sent.backoff[:, None, None] / sent.each_backoff, 0.0)
     return np.asarray((ratio * louder).max(axis=(1, 2)))

@@ -17,6 +17,7 @@ from wirelessfl.scenario.geography import (
     NoPathLoss,
     SingleCell,
 )
+from wirelessfl.scenario.reception import ArrayReceiver, NoCorrelation
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.training import FedAvg, FedProx, ServerSgd
 from wirelessfl.scenario.uplink import DigitalLink, OverTheAir, jammer_of
@@ -24,7 +25,7 @@ from wirelessfl.scenario.uplink import DigitalLink, OverTheAir, jammer_of
 
 def radio_rules(scenario: Sections) -> list[Rule]:
     """Rules of the channel and around it."""
-    parts = (_fading, _waveform, _estimates, _placement, _faults, _topology)
+    parts = (_fading, _arrays, _waveform, _estimates, _placement, _faults, _topology)
     return [rule for rules_of in parts for rule in rules_of(scenario)]
 
 
@@ -43,6 +44,27 @@ def _fading(scenario: Sections) -> list[Rule]:
             "channel.correlation.model",
             f"{correlation.model} with {fading.model} fading",
             "independent, or rayleigh | rician fading, whose scattered part can be correlated",
+        ),
+    ]
+
+
+def _arrays(scenario: Sections) -> list[Rule]:
+    receiver, fading = getattr(scenario.uplink, "receiver", None), scenario.channel.fading
+    if not isinstance(receiver, ArrayReceiver) or receiver.antennas == 1:
+        return []
+    correlated, scattered = receiver.correlation, isinstance(fading, RayleighFading | RicianFading)
+    return [
+        (
+            isinstance(fading, RecordedFading),
+            "uplink.receiver.antennas",
+            f"{receiver.antennas} with recorded fading, which has one gain a client",
+            "1, or fading that is drawn",
+        ),
+        (
+            not isinstance(correlated, NoCorrelation) and not scattered,
+            "uplink.receiver.correlation.model",
+            f"{correlated.model} with {fading.model} fading",
+            "none, or rayleigh | rician fading, whose scattered part can be correlated",
         ),
     ]
 

@@ -22,6 +22,7 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl
+from wirelessfl.scenario.reception import ArrayReceiver, Receiver, SumCombiner
 
 Tolerated = Annotated[float, Field(ge=0, lt=0.5)]
 
@@ -59,30 +60,6 @@ class Jammer(Section):
     position_m: Annotated[tuple[float, float], Field(strict=False)] | None = key(
         None, "Where an external jammer stands, [x, y], with a path loss [m]. null: placed as a client is."
     )
-
-
-class SumCombiner(CoreVariant, core="wirelessfl.radio.reception:SumReceiver"):
-    """The signals of all antennas added up as they come."""
-
-    combiner: Literal["sum"] = key("sum", "The plain sum of what the antennas receive.")
-    antennas: Literal[1] = key(1, "Antennas A of each receiver.")
-
-
-class ExternalReceiver(
-    External,
-    family="receiver",
-    protocol="wirelessfl.radio.reception:Receiver",
-    check="wirelessfl.radio.reception.conformance:check_receiver",
-    context=RUN,
-):
-    """A receiver of the user's own."""
-
-    combiner: Reference = key(
-        ..., "Importable receiver, as package.module:Class; without a release of its own the accounted ε is infinite."
-    )
-
-
-Receiver = Annotated[SumCombiner | ExternalReceiver, Family("combiner", default="sum")]
 
 
 class AnalogModulation(CoreVariant, core="wirelessfl.radio.modulation:Analog"):
@@ -137,8 +114,11 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
         real = self.iq_packing and self.jammer is not None and self.jammer.noise == "real"
         allowed, foreign = "complex, for data in both quadratures", "jammer: null beside code from outside"
         outside = [part for part in (self.receiver, self.modulation) if isinstance(part, External)]
+        antennas = self.receiver.antennas if isinstance(self.receiver, ArrayReceiver) else 1
+        nulled = antennas > 1 and self.jammer is not None and self.jammer.noise == "real"
         return [
             (real, "jammer.noise", "real with iq_packing: true", allowed),
+            (nulled, "jammer.noise", f"real with {antennas} antennas", "complex, which no phase of an antenna removes"),
             *(
                 (self.jammer is not None, "jammer", f"a jammer with {one.tag}: {one.reference}", foreign)
                 for one in outside

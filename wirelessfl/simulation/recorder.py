@@ -69,7 +69,7 @@ class FinishedRound:
 
     @cached_property
     def blocks(self) -> dict[str, NDArray[np.float64]]:
-        """Variables per round over the pieces of the slot, each (T,), where there are several."""
+        """Variables per round over blocks, subcarriers and antennas of the slot, where there are several."""
         return {name: column for name, column in _jammer_columns(self.round).items() if column.ndim}
 
     @cached_property

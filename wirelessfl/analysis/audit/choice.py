@@ -124,7 +124,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
         game,
         _CANARIES[statement.unit if client is None else "gradient", replaced],
         AIR,
-        game.cost(learner.upload_dimension, False) + (0.0 if trained is None else trained.cost(1)),
+        game.cost(learner.upload_dimension * air.readings, False) + (0.0 if trained is None else trained.cost(1)),
         lambda: _air_noises(rehearsal, game, trained),
     )
 

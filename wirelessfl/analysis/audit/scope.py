@@ -68,7 +68,8 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
     view = rehearsal.parts.uplink.audit_view()
     if isinstance(view, ChannelNoise) and choice.view == AIR:
-        yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
+        if view.readings == 1:
+            yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
         yield "other uses of the radio, such as pilots and control messages"
         if view.jamming is not None and rehearsal.ledger.statement.colluding:
             yield "the jammer: its noise is taken off, as a colluding party may know it"

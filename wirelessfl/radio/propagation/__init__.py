@@ -5,6 +5,14 @@ Each part is asked for some nodes at a moment and answers for these alone. Where
 ever asked; asking twice in a round gives the same answer.
 """
 
+from wirelessfl.radio.propagation.array import (
+    AntennaArray,
+    ArrayGeometry,
+    ExponentialCorrelation,
+    IndependentAntennas,
+    OneRing,
+    SpatialCorrelation,
+)
 from wirelessfl.radio.propagation.correlation import ClarkeFading, GaussMarkovFading
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.radio.propagation.fading import BlockFading, DirectRay, Fading
@@ -12,21 +20,27 @@ from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, L
 from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placement, Standing, Walking
 
 __all__ = [
+    "AntennaArray",
+    "ArrayGeometry",
     "BlockFading",
     "ClarkeFading",
     "DirectRay",
     "DistanceGain",
     "Doppler",
     "Draws",
+    "ExponentialCorrelation",
     "Fading",
     "GaussMarkovFading",
     "GivenDoppler",
+    "IndependentAntennas",
     "LargeScale",
     "LargeScaleGains",
     "Moment",
     "Motion",
     "MotionDoppler",
+    "OneRing",
     "Placement",
+    "SpatialCorrelation",
     "Standing",
     "UnitGain",
     "Walking",

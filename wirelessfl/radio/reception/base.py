@@ -31,3 +31,11 @@ class Receiver(Protocol):
 
     def noise_std(self, weights: NDArray[np.complex128], air: AirInterface) -> NDArray[np.float64]:
         """The receiver noise (R, F) behind a combiner, per real coordinate: ‖f‖ σ_c where antennas have noise alike."""
+
+
+class AdditiveNoise:
+    """Receiver noise of the same power at every antenna, independent between them."""
+
+    def noise_std(self, weights: NDArray[np.complex128], air: AirInterface) -> NDArray[np.float64]:
+        """‖f‖ σ_c (R, F)."""
+        return np.asarray(air.channel_noise_std * np.linalg.norm(weights, axis=2))

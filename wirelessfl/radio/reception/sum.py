@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.power_control import AirInterface
+from wirelessfl.radio.reception.base import AdditiveNoise
 
 
 @dataclass(frozen=True)
-class SumReceiver:
+class SumReceiver(AdditiveNoise):
     """f = 1 at every antenna.
 
     Attributes:
@@ -22,7 +23,3 @@ class SumReceiver:
     def combine(self, links: SlotLinks, round_index: int, air: AirInterface) -> NDArray[np.complex128]:
         """Ones (R, F, A)."""
         return np.ones(links.estimate.shape[1:], dtype=np.complex128)
-
-    def noise_std(self, weights: NDArray[np.complex128], air: AirInterface) -> NDArray[np.float64]:
-        """‖f‖ σ_c (R, F)."""
-        return np.asarray(air.channel_noise_std * np.linalg.norm(weights, axis=2))

@@ -47,12 +47,14 @@ class ChannelNoise:
         gradient_step: as ``OverTheAir.gradient_step``.
         jamming: of the jammer, whose noise a colluding party may know; None where there is none.
         not_tested: what a game on it leaves out, in phrases.
+        readings: how many numbers are read of each coordinate.
     """
 
     listen: Listen
     gradient_step: int | None
     jamming: Jamming | None
     not_tested: tuple[str, ...] = ()
+    readings: int = 1
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from wirelessfl.privacy import AirRelease, Caveat, Release, settings
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
+    AntennaLinks,
     CellLinks,
     JammerLink,
     Links,
@@ -129,17 +130,21 @@ class AirPlan(SlotPlan):
 
     Attributes:
         links: the k senders' links behind the combiners.
+        heard: their channels (k, C, T, F, A) to all antennas.
         sends: (k, R, F) where each of them sends.
         transmit: what each receiver with senders announces, by its number.
         noise_std: (C, R, F) receiver noise behind the combiners.
-        jammer: the jammer's link to the only receiver, or None without one.
+        jammer: the jammer's link to the only receiver, to all its antennas, or None without one.
+        jammer_behind: the same behind the combiner.
     """
 
     links: CellLinks
+    heard: NDArray[np.complex128]
     sends: NDArray[np.bool_]
     transmit: dict[int, TransmitPlan]
     noise_std: NDArray[np.float64]
     jammer: JammerLink | None
+    jammer_behind: JammerLink | None
 
     @cached_property
     def loudest(self) -> TransmitPlan:
@@ -151,6 +156,39 @@ class AirPlan(SlotPlan):
         mine, shape = self.links.serving == station, self.sends.shape[1:]
         weight, sends = self.links.own.weight[mine], self.sends[mine].reshape(-1, math.prod(shape))
         return np.array([weight[there].sum() for there in sends.T]).reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class AnnouncedSlot:
+    """A slot as the server announces it, before a jammer is heard.
+
+    Attributes:
+        found: the links of n clients to all antennas of C receivers.
+        weights: (C, R, F, A) the combiners.
+        links: the links behind them.
+        sends: (n, R, F) where each client sends.
+        transmit: what each receiver with senders announces, by its number.
+    """
+
+    found: CellLinks
+    weights: NDArray[np.complex128]
+    links: CellLinks
+    sends: NDArray[np.bool_]
+    transmit: dict[int, TransmitPlan]
+
+    @property
+    def rows(self) -> Links:
+        """The links (m,) behind the combiners in all blocks and groups of subcarriers in which their clients send."""
+        return self.links.own.rows().take(self.sends.ravel())
+
+    def each_antenna(self, jammer: JammerLink) -> AntennaLinks:
+        """The same links to each antenna, beside those of the jammer to all antennas."""
+        links = self.found.own
+        count, estimates, subcarriers, antennas = links.estimate.shape
+        shape = (count, estimates, links.pieces // estimates, subcarriers, antennas)
+        channel = links.channel.reshape(shape).swapaxes(2, 3)
+        noise = np.broadcast_to(jammer.estimate[:, :, None], channel.shape)
+        return AntennaLinks(channel[self.sends], noise[self.sends])
 
 
 def combiners(

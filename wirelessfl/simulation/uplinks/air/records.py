@@ -1,7 +1,7 @@
 """The noise of a slot over the air, as theorems have it and as the ledger counts it, and the records of the slot."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from wirelessfl.radio import (
     effective_noise_std,
     largest_csi_ratio,
     received_amplitude,
+    whitened_amplitude,
     worst_over_pieces,
 )
 from wirelessfl.simulation.records import Round, SlotRecord, TransmissionRecord
@@ -30,12 +31,14 @@ class SlotNoise:
 
     Attributes:
         plan: of the slot.
+        antenna_noise_std: σ_c at each antenna.
         jamming: how the jammer jams, or None.
         late: how late the senders arrive, or None.
         num_symbols: channel uses of the slot.
     """
 
     plan: AirPlan
+    antenna_noise_std: float
     jamming: Jamming | None
     late: LateArrival | None
     num_symbols: int
@@ -48,7 +51,7 @@ class SlotNoise:
     @cached_property
     def published_std(self) -> float:
         """σ_m, the least over the slot."""
-        jammer = self.plan.jammer
+        jammer = self.plan.jammer_behind
         weakest = 0j if jammer is None else complex(jammer.channel.flat[np.abs(jammer.channel).argmin()])
         noise_std = float(self.plan.noise_std.min())
         return effective_noise_std(self.plan.jammer_gain, weakest, self.plan.loudest.server_gain, noise_std)
@@ -60,16 +63,16 @@ class SlotNoise:
             later: how many blocks after its own the signal of each block is heard, in the last one at most.
         """
         plan, own = self.plan, self.plan.links.own
-        if plan.jammer is None or self.jamming is None:
+        if plan.jammer_behind is None or self.jamming is None:
             return np.full(own.channel.shape[1:3], self.unjammed_std)
         under = np.minimum(np.arange(own.pieces) + later, own.pieces - 1)
         by_client = accounted_noise_std(
             plan.jammer_gain,
-            plan.jammer.channel[under],
+            plan.jammer_behind.channel[under],
             plan.loudest.server_gain,
             float(plan.noise_std.min()),
             self.jamming.noise,
-            plan.jammer.phase_error[under] - self._phase_errors(),
+            plan.jammer_behind.phase_error[under] - self._phase_errors(),
         )
         return np.asarray(by_client.min(axis=(0, 3)))
 
@@ -83,17 +86,50 @@ class SlotNoise:
             return own
         return np.minimum(own, self.counted_std(later=1))
 
-    def visible_std(self) -> NDArray[np.float64]:
-        """(k, T, F) the same against receivers that are adversaries together.
+    @cached_property
+    def louder(self) -> NDArray[np.float64] | float:
+        """(k, T, F) ‖h‖/|fᴴh|: by how much louder a client arrives at all antennas than the server reads it; or 1."""
+        if self.plan.heard.shape[4] == 1:
+            return 1.0
+        return np.asarray(np.linalg.norm(self._everywhere, axis=3) / self._read)
 
-        Each hears a client under noise of its own: together they know it as well as its own one would with less noise,
-        by |h_own|/‖h‖.
+    def visible_std(self) -> NDArray[np.float64]:
+        """(k, T, F) the noise under which an adversary's best combiner hears a client.
+
+        The adversary has all antennas of all receivers: it knows what arrives at them with the signal-to-noise ratio
+        behind a whitening filter. Beside the noise of several receivers with one antenna each stands what a client's
+        own one reads, beside that of arrays what arrives at all antennas.
         """
-        own, everywhere = self.plan.links.own.channel.squeeze(axis=3), self.plan.links.channel.squeeze(axis=4)
-        hiding = self.hiding_std()
-        if everywhere.shape[1] == 1:
-            return np.broadcast_to(hiding, own.shape)
-        return np.asarray(hiding * np.abs(own) / np.linalg.norm(everywhere, axis=1))
+        _, receivers, _, _, antennas = self.plan.heard.shape
+        if receivers == antennas == 1:
+            return np.broadcast_to(self.hiding_std(), self._read.shape)
+        if antennas == 1:
+            return np.asarray(self.hiding_std() * self._read / np.linalg.norm(self._everywhere, axis=3))
+        amplitude = np.zeros(self._read.shape)
+        for jamming in self._received_jamming():
+            amplitude = np.maximum(amplitude, whitened_amplitude(self._everywhere, self.antenna_noise_std, jamming))
+        return np.asarray(self._read * self.louder / amplitude / self.plan.loudest.server_gain)
+
+    @cached_property
+    def _read(self) -> NDArray[np.float64]:
+        # (k, T, F) |fᴴh| of each client's own receiver
+        return np.abs(self.plan.links.own.channel.squeeze(axis=3))
+
+    @cached_property
+    def _everywhere(self) -> NDArray[np.complex128]:
+        # (k, T, F, C A) channels to all antennas of all receivers
+        heard = self.plan.heard.transpose(0, 2, 3, 1, 4)
+        return heard.reshape(*heard.shape[:3], -1)
+
+    def _received_jamming(self) -> Iterator[NDArray[np.complex128] | None]:
+        # (T, F, A) jamming under which each block is heard, and of late arrival on a single carrier that of the next
+        if self.plan.jammer is None or self.jamming is None:
+            yield None
+            return
+        received = self.plan.jammer_gain * self.plan.jammer.channel
+        yield received
+        if self.late is not None and self.late.subcarriers is None:
+            yield np.concatenate([received[1:], received[-1:]])
 
     def _phase_errors(self) -> NDArray[np.float64]:
         # (k, T, F, S) radians off the real axis at which signals arrive, on the S subcarriers that timing turns
@@ -150,9 +186,11 @@ def air_release(
     plan, policies = transmitters.plan, transmitters.policies
     own, is_public = plan.links.own, not any(policy.needs_norms for policy in policies)
     at_the_clip = transmitters.at_the_clip
-    counted, received = transmitters.credited(at_the_clip), received_amplitude(own, at_the_clip, plan.loudest)
+    counted = transmitters.credited(at_the_clip)
+    received = received_amplitude(own, at_the_clip, plan.loudest, noise.louder)
     backoff = counted.backoff if is_public else over_clients(transmissions, "backoff", len(this.clients))[plan.senders]
     worst = worst_over_pieces(received, noise.visible_std())
+    unjammed = noise.antenna_noise_std / plan.loudest.server_gain if plan.heard.shape[4] > 1 else noise.unjammed_std
     gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
     most = samples.max(initial=0) if gradient_step is None else gradient_step
     return AirRelease(
@@ -163,8 +201,8 @@ def air_release(
         received_bound=worst.received_bound,
         effective_noise_std=noise.published_std,
         accounted_noise_std=worst.noise_std,
-        unjammed_noise_std=float(worst.noise_std.min()) if noise.jamming is None else noise.unjammed_std,
-        csi_ratio=largest_csi_ratio(own, counted),
+        unjammed_noise_std=float(worst.noise_std.min()) if noise.jamming is None else unjammed,
+        csi_ratio=largest_csi_ratio(own, counted, noise.louder),
         backoff_is_public=is_public,
         caveat=next(filter(None, map(caveat, policies)), None),
         theorem=theorem,

@@ -22,6 +22,7 @@ from wirelessfl.radio import (
     JammerLink,
     Jamming,
     Modulation,
+    Moment,
     Network,
     PowerControl,
     Receiver,
@@ -34,7 +35,16 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, TransmissionRecord
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, decoded, noise_behind, vouched
+from wirelessfl.simulation.uplinks.air.antennas import antenna_readings
+from wirelessfl.simulation.uplinks.air.plan import (
+    AirPlan,
+    AnnouncedSlot,
+    announcements,
+    combiners,
+    decoded,
+    noise_behind,
+    vouched,
+)
 from wirelessfl.simulation.uplinks.air.records import (
     SlotNoise,
     air_release,
@@ -139,21 +149,21 @@ class OverTheAir(SlotUplink):
         external = self.jams and not self.rotating_jammer
         nodes = len(ready) + int(external or jammer is not None)
         instants = self.schedule.instants(nodes)
-        found = self.network.cell_links(this.clients[ready], this.moment, instants)
+        slot = self.announce(this.clients[ready], this.moment, instants)
+        found, links, sends = slot.found, slot.links, slot.sends
         this.links.append(LinkRecord(ready, found.own, found.serving if self.has_cells else None))
-        weights = combiners(self.receiver, found, len(self.policies), this.index, self.air)
-        links = found.combined(weights)
-        sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
-        transmit = announcements(self.policies, links, sends, this.index, self.air_of_all_rows)
         sending = np.flatnonzero(sends.any(axis=(1, 2)))
         silent = np.delete(ready, sending)
         unknown = np.full(len(silent), math.nan)
         this.transmissions.append(TransmissionRecord(silent, *(unknown,) * 4, np.ones(len(silent))))
         jammer_link, gain = self._jammer_link(this, jammer, instants), 0.0
-        if self.jamming is not None and jammer_link is not None and transmit:
+        behind = None if jammer_link is None else jammer_link.combined(slot.weights[0])  # the only receiver's
+        transmit = slot.transmit
+        if self.jamming is not None and jammer_link is not None and behind is not None and transmit:
             ((station, plan),) = transmit.items()
-            heard, weakest = links.own.rows().take(sends.ravel()), jammer_link.weakest_estimate
-            transmit[station], gain = self.jamming.agree(self.policies[station], plan, heard, self.air, weakest)
+            antennas = None if self.receiver.antennas == 1 else slot.each_antenna(jammer_link)
+            weakest, policy = behind.weakest_estimate, self.policies[station]
+            transmit[station], gain = self.jamming.agree(policy, plan, slot.rows, self.air, weakest, antennas)
         failed = gain > 0 and self._jammer_fails(this.index)
         return AirPlan(
             senders=ready[sending],
@@ -163,11 +173,22 @@ class OverTheAir(SlotUplink):
             jammer_gain=0.0 if failed else gain,
             jammer_failed=failed,
             links=links.take(sending),
+            heard=found.channel[sending],
             sends=sends[sending],
             transmit=transmit,
-            noise_std=noise_behind(self.receiver, weights, self.air),
+            noise_std=noise_behind(self.receiver, slot.weights, self.air),
             jammer=jammer_link,
+            jammer_behind=behind,
         )
+
+    def announce(self, clients: NDArray[np.int64], moment: Moment, instants: Instants) -> AnnouncedSlot:
+        """The channels of clients over a slot, the combiners, and what each receiver tells its own clients."""
+        found = self.network.cell_links(clients, moment, instants)
+        weights = combiners(self.receiver, found, len(self.policies), moment.round_index, self.air)
+        links = found.combined(weights)
+        sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
+        transmit = announcements(self.policies, links, sends, moment.round_index, self.air_of_all_rows)
+        return AnnouncedSlot(found, weights, links, sends, transmit)
 
     @override
     def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
@@ -211,9 +232,12 @@ class OverTheAir(SlotUplink):
 
     @override
     def audit_view(self) -> AuditView:
-        """The noise of receivers and jammer; those behind several receivers see all receptions."""
+        """The noise of receivers and jammer; those behind several receivers or antennas see all receptions."""
         several = ("interference: clients of all cells but the canary send zeros",) if len(self.policies) > 1 else ()
-        return ChannelNoise(self._overheard, self.gradient_step, self.jamming, several)
+        array = ("the noise behind the server's own combiner: the game is played at all antennas",)
+        left_out = (*several, *(array if self.receiver.antennas > 1 else ()))
+        readings = 1 if self.receiver.antennas == 1 else 2 * self.receiver.antennas * len(self.policies)
+        return ChannelNoise(self._overheard, self.gradient_step, self.jamming, left_out, readings)
 
     def state(self) -> dict[str, Any]:
         """State of power controls and edges."""
@@ -259,8 +283,8 @@ class OverTheAir(SlotUplink):
         streams, dimension = self.network.streams, self.air.dimension
         noise = streams.generator("receiver_noise", round_index, station).standard_normal(dimension)
         scale_ranges(noise, self.ranges, np.broadcast_to(plan.noise_std[station], self.gain_shape[:2]))
-        if plan.jammer is not None and self.jamming is not None and plan.jammer_gain > 0:
-            channel, phase = plan.jammer.channel, plan.jammer.phase_error
+        if plan.jammer_behind is not None and self.jamming is not None and plan.jammer_gain > 0:
+            channel, phase = plan.jammer_behind.channel, plan.jammer_behind.phase_error
             received = received_jamming_std(plan.jammer_gain, channel, self.jamming.noise, phase)
             jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
             noise += scale_ranges(jamming, self.ranges, received)
@@ -282,7 +306,7 @@ class OverTheAir(SlotUplink):
 
     def _slot_noise(self, this: Round, plan: AirPlan) -> SlotNoise:
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
-        return SlotNoise(plan, self.jamming, late, self.num_symbols)
+        return SlotNoise(plan, self.air.channel_noise_std, self.jamming, late, self.num_symbols)
 
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
         """Readings of a slot at each receiver with senders, at the largest α_u, with noise from other streams.
@@ -290,6 +314,11 @@ class OverTheAir(SlotUplink):
         Of real jamming a part may be in the other quadrature: the receiver's own noise alone is sure to be here.
         """
         assert isinstance(plan, AirPlan), "the rehearsal planned it"
+        if self.receiver.antennas > 1:
+            late = self.network.late_arrival(this.clients[plan.senders], this.index)
+            given = (self._transmitters(plan), blocks, late, self.air.channel_noise_std, streams, this.index)
+            heard = antenna_readings(*given)
+            return Reading(heard, np.ones(len(heard)))
         received = replace(self, network=replace(self.network, streams=streams))._received(this, plan, blocks)
         readings = np.stack(list(received.signal.values())) / received.plan.loudest.server_gain
         noise = self._slot_noise(this, received.plan)
