@@ -43,7 +43,7 @@ def test_the_page_leads_on_and_shows_every_picture(built_site: Path) -> None:
 
 
 def test_the_three_uplinks_are_shown_in_both_themes(built_site: Path) -> None:
-    """Whose pictures are drawn from a study by docs/three_uplinks.py, not when the site is built."""
+    """Whose pictures are drawn from a study by docs/study_pictures.py, not when the site is built."""
     name = "over-the-air-against-digital"
     page = (built_site / "tutorials" / f"{name}.html").read_text(encoding="utf-8")
     assert all(f'src="{name}-{theme}.png#only-{theme}"' in page for theme in ("light", "dark"))

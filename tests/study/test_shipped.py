@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.scenarios import PLAN
+from wirelessfl.assembly import build_simulation
 from wirelessfl.scenario import copy_shipped, list_shipped
 from wirelessfl.study import load_study
 
@@ -14,7 +16,14 @@ STUDIES = {shipped.name: shipped for shipped in list_shipped("studies")}
 
 
 def test_the_shelf() -> None:
-    assert set(STUDIES) >= {"snr-clients", "privacy-accuracy", "deadline", "mechanisms", "ota-digital-secagg"}
+    assert set(STUDIES) >= {
+        "snr-clients",
+        "privacy-accuracy",
+        "deadline",
+        "mechanisms",
+        "ota-digital-secagg",
+        "jammer-antennas",
+    }
 
 
 def test_no_name_means_both_a_study_and_a_scenario() -> None:
@@ -62,6 +71,19 @@ def test_every_mechanism_is_calibrated_to_the_same_accounted_epsilon() -> None:
         "wavelet, weighted",
         "wavelet, coefficients",
     ]
+
+
+def test_a_jammer_is_nulled_by_two_antennas() -> None:
+    """Ten times the amplitude lowers ε at one antenna to less than a fifth; at two or more it does not."""
+    epsilon = {}
+    for one in load_study("jammer-antennas", {"base.rounds": 4, "seeds": 1}).runs:
+        simulation = build_simulation(one.scenario, PLAN)
+        simulation.run(lambda *_: None)
+        uplink: Any = one.scenario.uplink
+        epsilon[uplink.receiver.antennas, uplink.jammer.margin] = simulation.ledger.epsilon_accounted()
+    assert epsilon[1, 10] < epsilon[1, 1] / 5
+    for antennas in (2, 4, 8):
+        assert epsilon[antennas, 10] > max(0.5 * epsilon[antennas, 1], 1.5 * epsilon[1, 1])
 
 
 def test_three_uplinks_have_the_same_band_power_deadline_and_epsilon() -> None:
