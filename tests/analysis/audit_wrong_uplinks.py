@@ -35,7 +35,7 @@ class JammerAsleep(OverTheAir):
     """Forgets the jammer."""
 
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
-        return super()._noise(round_index, replace(plan, jammer=None), station)
+        return super()._noise(round_index, replace(plan, jammer_behind=None), station)
 
 
 class SameNoiseInAllRounds(OverTheAir):
@@ -113,7 +113,7 @@ class OneJammerNoiseForAllRounds(OverTheAir):
     """The jammer sends the noise of round 1 in every round; that of the receiver is new."""
 
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
-        unjammed = replace(plan, jammer=None)
+        unjammed = replace(plan, jammer_behind=None)
         jamming = super()._noise(1, plan, station) - super()._noise(1, unjammed, station)
         return np.asarray(super()._noise(round_index, unjammed, station) + jamming)
 

@@ -89,9 +89,14 @@ class FamilyInfo:
 
 @cache
 def families() -> dict[str, FamilyInfo]:
-    """Every family of a scenario by name, in the order of the keys."""
+    """Every family of a scenario by name, in the order of the keys.
+
+    One that has the name of another before it is named after the key above as well: ``receiver_correlation``.
+    """
     found: dict[str, FamilyInfo] = {}
     for one in _below(Scenario, ""):
+        if one.name in found and found[one.name].members != one.members:
+            one = replace(one, name="_".join(one.paths[0].split(".")[-2:]))
         known = found.get(one.name, one)
         paths = tuple(dict.fromkeys(known.paths + one.paths))
         found[one.name] = replace(known, paths=paths)

@@ -17,6 +17,8 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("data", "dataset", "fnlwgt"): False,
     ("data", "dataset", "scaling"): "public",
     ("training", "privacy", "clipping", "update"): "step",
+    ("uplink", "receiver", "array"): {"geometry": "ula", "spacing": 0.5},
+    ("uplink", "receiver", "correlation"): {"model": "none"},
 }
 
 
