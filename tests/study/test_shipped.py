@@ -76,7 +76,7 @@ def test_every_mechanism_is_calibrated_to_the_same_accounted_epsilon() -> None:
 def test_a_jammer_is_nulled_by_two_antennas() -> None:
     """Ten times the amplitude lowers ε at one antenna to less than a fifth; at two or more it does not."""
     epsilon = {}
-    for one in load_study("jammer-antennas", {"base.rounds": 4, "seeds": 1}).runs:
+    for one in load_study("jammer-antennas", {"base.evaluate.every": 20, "seeds": 1}).runs:
         simulation = build_simulation(one.scenario, PLAN)
         simulation.run(lambda *_: None)
         uplink: Any = one.scenario.uplink
