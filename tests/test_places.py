@@ -236,8 +236,8 @@ def test_a_page_replaces_nothing_but_a_page(copied: Path, tmp_path: Path) -> Non
 def test_a_replay_does_not_replace_a_run(copied: Path, run: Path) -> None:
     before = content(copied)
     change = ("--set", "uplink.power_control.policy=full_power")
-    refused(invoke("replay", run / "trace.h5", *change, "--out", copied), "no replay", "checkpoint.bin")
-    refused(invoke("replay", run / "trace.h5", "--verify", "--out", copied), "no replay")
+    refused(invoke("replay", run / "trace.h5", *change, "--out", copied), "not a replay", "checkpoint.bin")
+    refused(invoke("replay", run / "trace.h5", "--verify", "--out", copied), "not a replay")
     refused(invoke("replay", copied / "trace.h5", "--verify", "--out", copied / "."), "input of this command")
     assert content(copied) == before
 

@@ -230,7 +230,9 @@ def test_recorded_sources_do_not_take_the_place_of_libraries(path: str) -> None:
 
 def test_what_stood_in_a_script_is_not_imported() -> None:
     with (
-        pytest.raises(TraceError, match=r"trace\.h5: its code from outside stood in a script or notebook .*move it"),
+        pytest.raises(
+            TraceError, match=r"trace\.h5: its code from outside was defined in a script or notebook .*move it"
+        ),
         importing_from(Sources({"__main__.py": LAW}, {}), "trace.h5"),
     ):
         pass

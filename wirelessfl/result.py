@@ -56,7 +56,7 @@ class Result:
         Raises:
             OutputError: one is missing; the trace is there.
         """
-        words = f"the run is complete and {self.trace} is whole, but not all that is made of it is there:"
+        words = f"the run is complete and {self.trace} is complete, but files that are made from it are missing:"
         listed = "\n  ".join([words, *self.missing])
         precondition(
             not self.missing, f"{listed}\n--resume makes it from the trace, without running again", OutputError

@@ -113,4 +113,4 @@ def test_skipped_rounds_are_caught() -> None:
     skipping = examples.as_other(uplink, wrong_uplinks.SkipsEmptyRounds)
     simulation.deployment = replace(simulation.deployment, uplink=skipping)
     wrong = audited(simulation, 20)
-    assert wrong.contradicts_ledger and "nothing is released in one world alone" in wrong.contradiction
+    assert wrong.contradicts_ledger and "nothing is released in one of the two worlds" in wrong.contradiction

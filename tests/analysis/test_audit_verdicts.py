@@ -236,6 +236,6 @@ def test_single_uploads_say_nothing_of_a_theorem_on_their_secure_sum() -> None:
     masked = audited(built(uplink={"kind": "secure_aggregation"}, **one_step), trials=400)
     assert masked.epsilon_empirical > masked.epsilon_published
     assert not masked.relation and not masked.refutes_published and not masked.contradicts_ledger
-    assert any("other units, neighbours or adversaries" in finding for finding in masked.findings())
+    assert any("another unit, adjacency or adversary" in finding for finding in masked.findings())
     plain = audited(built(uplink={"kind": "ideal"}, **one_step), trials=40)
     assert plain.relation and not plain.refutes_published

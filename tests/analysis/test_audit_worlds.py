@@ -71,7 +71,7 @@ def fast_air(rounds: int, wrong: type[Any]) -> Simulation:
     return with_uplink(built(training__privacy__mechanism="none", rounds=rounds), wrong)
 
 
-SMALL, AGAIN, FAR = "smaller than recorded", "used again", "further than recorded"
+SMALL, AGAIN, FAR = "smaller than recorded", "used again", "by more than recorded"
 
 TREATED_OTHERWISE: dict[str, tuple[Callable[[], Simulation], str]] = {
     "the noise of seven rounds ago": (
@@ -89,7 +89,7 @@ TREATED_OTHERWISE: dict[str, tuple[Callable[[], Simulation], str]] = {
     ),
     "a tenth of the clients not clipped": (
         lambda: with_gradients(local(), wrong_clients.SomeUnclipped),
-        "does not move all outputs equally far",
+        "does not change all outputs equally",
     ),
     "one round without noise": (lambda: fast_air(20, wrong_uplinks.OneRoundWithoutNoise), "round 17"),
     "one jammer noise for all rounds": (lambda: with_uplink(jammed(), wrong_uplinks.OneJammerNoiseForAllRounds), AGAIN),

@@ -66,10 +66,14 @@ def test_what_a_run_prints_is_short_and_names_the_rest(tmp_path: Path, monkeypat
     screen = CliRunner(env={"COLUMNS": "80"})
     printed = screen.invoke(wirelessfl.cli.main, ["simulate", "quickstart", *TINY, "--out", "a run"]).stdout
     reasons = json.loads((tmp_path / "a run" / "summary.json").read_text(encoding="utf-8"))["why_different"]
-    assert "swing" in reasons[0] and "swing" not in printed and len(printed.splitlines()) <= 23
+    assert "change it by up to 2τ" in reasons[0] and "up to 2τ" not in printed and len(printed.splitlines()) <= 23
     assert "`wirelessfl report 'a run'`" in " ".join(printed.split())
     replayed = screen.invoke(wirelessfl.cli.main, ["replay", "a run"]).stdout
-    assert "swing" in replayed and "effective noise" in replayed and "(Mironov 2012)" in replayed
+    assert (
+        "change it by up to 2τ" in " ".join(replayed.split())
+        and "effective noise" in replayed
+        and "(Mironov 2012)" in replayed
+    )
 
 
 def test_quiet_prints_nothing(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_two_routes_of_plain_gaussians_equal_their_sums_of_squares() -> None:
         clients, steps = np.sort(rng.choice(200, 120, replace=False)), rng.integers(1, 4, 120)
         air = air_release(facts, clients, m, accounted_noise_std=rng.uniform(0.001, 0.1, 120))
         sgd = DpSgdRelease(m, clients, 5.0, facts.samples[clients], steps)
-        # One sample can swing an update from one side of the ball to the other.
+        # One sample can change an update by the diameter of the ball.
         by_route[0, clients] += (2 * air.received_bound / air.accounted_noise_std) ** 2
         by_route[1, clients] += steps / 5.0**2
         for release in (air, sgd):

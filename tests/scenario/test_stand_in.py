@@ -73,7 +73,7 @@ def test_what_was_settled_stays_settled(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_unsettled_it_is_refused() -> None:
-    with pytest.raises(ValueError, match="load_scenario decides"):
+    with pytest.raises(ValueError, match="load_scenario replaces auto"):
         Scenario.model_validate({"name": "x", "data": {"dataset": {"name": "adult", "source": "auto"}}})
 
 

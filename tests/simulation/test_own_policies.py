@@ -187,7 +187,7 @@ def test_credit_is_earned_by_a_promise_that_was_tried_out() -> None:
     promised, alike = played(Promising), played(Projecting)
     assert promised[1][-1].values["epsilon_accounted"] == cross_layer(backoff="actual")
     assert alike[1][-1].values["epsilon_accounted"] > 2 * cross_layer(backoff="actual")
-    with pytest.raises(ScenarioError, match=r"breaks a promise: .* a change of an update"):
+    with pytest.raises(ScenarioError, match=r"fails its check: .* a change of an update"):
         played(FalselyNonExpansive)
 
 

@@ -208,12 +208,12 @@ def test_an_old_scenario_is_told_the_new_name() -> None:
                 "channel__csi": {"pilot_symbols": 3},
                 "channel__pathloss": {"model": "log_distance"},
             },
-            "differs from link to link; allowed: peak, or",
+            "differs between links; allowed: peak, or",
         ),
         (
             {"policy": "truncated_inversion", "power_limit": "average"},
             {"channel__csi": {"pilot_symbols": 3}, "channel__pathloss": {"model": "tr38901"}},
-            "differs from link to link; allowed: peak, or",
+            "differs between links; allowed: peak, or",
         ),
         (
             {"policy": "truncated_inversion", "power_limit": "average"},

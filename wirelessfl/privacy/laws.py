@@ -99,7 +99,7 @@ class HaarNoise(NoiseLaw):
             bound = "m" if self.clip_domain == "coefficients" else "√m"
             yield (
                 f"The noise on a coefficient is divided by its weight, so one contribution clipped in the "
-                f"{self.clip_domain} domain can stand out {bound} times as far: the true multiplier is σ/{bound}."
+                f"{self.clip_domain} domain has {bound} times the sensitivity: the true multiplier is σ/{bound}."
             )
 
 
@@ -212,7 +212,7 @@ class DynamicClip(ClippingLaw):
     def remarks(self) -> Iterator[str]:
         yield (
             "For noise on a schedule the paper takes the central limit of Gaussian differential privacy over all "
-            "steps, which is no bound; the accounted figure composes one event for each multiplier that was used."
+            "steps, which is not a bound; the accounted figure composes one event for each multiplier that was used."
         )
 
 
@@ -232,5 +232,5 @@ class MooClip(ClippingLaw):
     @override
     @property
     def unproven(self) -> str | None:
-        raw = "the clipping norm follows raw private gradients, which no accountant sees"
+        raw = "the clipping norm depends on raw private gradients, which no accountant covers"
         return {"published": raw, "private": None}[self.feedback]

@@ -13,14 +13,16 @@ from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
 
 SCOPE = (
-    "ε covers what the named adversary sees of one run; choosing the best of several runs costs extra. It does not "
-    "cover the trace: the seed, update norms, actual back-off, transmit energies, training losses and counts of "
+    "ε covers what the named adversary sees of one run; it does not cover the choice of the best of several runs, "
+    "and not "
+    "the trace: the seed, update norms, actual back-off, transmit energies, training losses and counts of "
     "updates that are not finite are private data of the simulated clients."
 )
 ENDED_BY_ITS_OUTPUTS = (
-    "The run ended early because of what it had released. That reads no private data, but the accounted figure is what "
-    "was spent by then: for a run that may end so, the ε of all rounds (`validate` forecasts it) holds at the stated "
-    "δ, and the figure given here at δ times the number of rounds."
+    "The run ended early because of what it had released. That rule uses no private data. The accounted figure is that "
+    "of the rounds that were run: for a run that may end in this way, the ε of all rounds (which `validate` prints) "
+    "holds "
+    "at the stated δ, and the figure given here at δ times the number of rounds."
 )
 """Why the ε of a run whose end depends on its outputs is not known before the run (docs, privacy)."""
 _ANY_ROUTE = ""
@@ -135,7 +137,7 @@ class Ledger:
             sentences += [f"No guarantee is proven from {route}: {why}." for why in accounted[route].reasons]
             sentences += [f"No epsilon is published from {route}: {why}." for why in published[route].reasons]
         if self.epsilon_accounted() == np.inf and not any(account.reasons for account in accounted.values()):
-            sentences.append(f"An accounted epsilon above {EPSILON_CAP:g} says nothing and is reported as infinite.")
+            sentences.append(f"An accounted epsilon above {EPSILON_CAP:g} has no meaning and is reported as infinite.")
         if len(accounted) > 1 and self._num_touched:
             sentences.append(self._decisive_route())
         if self.statement.accountant == "gdp":

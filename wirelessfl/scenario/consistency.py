@@ -46,13 +46,13 @@ def _data(scenario: Sections) -> list[Rule]:
             isinstance(dataset, Adult) and dataset.source == "auto",
             "data.dataset.source",
             "auto",
-            "files or synthetic here; load_scenario decides which",
+            "files or synthetic here; load_scenario replaces auto",
         ),
         (
             natural and not isinstance(dataset, Synthetic | ExternalDataset),
             "data.partition.scheme",
-            f"natural with the dataset {dataset.name}, which comes undivided",
-            "iid | classes | dirichlet | sizes, or the dataset synthetic, or one of your own that knows its owners",
+            f"natural with the dataset {dataset.name}, whose samples have no owners",
+            "iid | classes | dirichlet | sizes, or the dataset synthetic, or one of your own with owners",
         ),
         (
             natural and isinstance(dataset, Synthetic) and limit is not None,
@@ -105,7 +105,7 @@ def _clients(scenario: Sections) -> list[Rule]:
             colluding >= clients,
             "privacy.colluding",
             str(colluding),
-            f"less than {clients}: somebody among the clients must be honest",
+            f"less than {clients}: at least one client must be honest",
         ),
         (
             jammer is not None and jammer.role == "rotating" and active < 2,
@@ -151,7 +151,7 @@ def _mechanism(scenario: Sections) -> list[Rule]:
             central and uplink.clip is not None,
             "uplink.clip",
             f"{uplink.clip} with training.privacy.unit: client",
-            "null; privacy.clip clips",
+            "null; training.privacy.clip is used instead",
         ),
         (
             isinstance(mechanism.clipping, MedianClip) and on_demand,
@@ -175,13 +175,13 @@ def _asynchronous(scenario: Sections) -> list[Rule]:
             not isinstance(uplink, Digital | Ideal),
             "uplink.kind",
             f"{uplink.kind} {mode}",
-            f"digital | ideal; {why} needs clients who send together",
+            f"digital | ideal; {why} needs clients that send at the same time",
         ),
         (
             isinstance(uplink, Digital) and uplink.access == "tdma",
             "uplink.access",
             f"tdma {mode}",
-            "ofdma: nobody waits for another's turn",
+            "ofdma: clients do not take turns",
         ),
         (
             not isinstance(algorithm, FedAvg | FedProx),
@@ -189,18 +189,23 @@ def _asynchronous(scenario: Sections) -> list[Rule]:
             f"{algorithm.name} {mode}",
             "fedavg | fedprox",
         ),
-        (timing.deadline_s is not None, "timing.deadline_s", f"{timing.deadline_s} {mode}", "null: nobody is late"),
+        (
+            timing.deadline_s is not None,
+            "timing.deadline_s",
+            f"{timing.deadline_s} {mode}",
+            "null: no update is too late",
+        ),
         (
             isinstance(timing.wait_for, Quorum),
             "timing.wait_for",
             f"a part of the clients {mode}",
-            "all; aggregation.buffer says what a step waits for",
+            "all; aggregation.buffer is the number of updates of a step",
         ),
         (
             not known,
             "clients.selection.scheme",
             f"{selection.scheme} {mode}",
-            "all | uniform, whose count says how many are at work",
+            "all | uniform, whose count is the number of clients at work",
         ),
         (
             known and aggregation.buffer > most,
@@ -218,7 +223,7 @@ def _asynchronous(scenario: Sections) -> list[Rule]:
             isinstance(mechanism, GradientNoise | ExternalMechanism) and isinstance(mechanism.clipping, DynamicClip),
             "training.privacy.clipping.name",
             f"dynamic {mode}",
-            "another rule: its noise follows the round, of which the updates of a step have several",
+            "another rule: its noise depends on the round, and the updates of a step come from several rounds",
         ),
     ]
 

@@ -256,7 +256,7 @@ class Data(Section):
                 total >= 1,
                 "validation.fraction",
                 f"{total:g} together with data.test.fraction",
-                "less than 1, for something must be left to train on",
+                "less than 1, so that samples are left to train on",
             ),
         ]
 
@@ -282,7 +282,7 @@ def settle_source(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if source == "files":
         return settled, []
     return settled, [
-        "data.dataset.source: synthetic rows in the form of adult, for its files were not found; "
+        "data.dataset.source: synthetic rows in the form of adult, because its files were not found; "
         f"to read them, set data.dataset.root or {ROOT_VARIABLE} to the folder that holds them"
     ]
 

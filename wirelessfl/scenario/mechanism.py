@@ -119,7 +119,7 @@ class MooClip(CoreVariant, core="wirelessfl.privacy.clipping:moo_clipping"):
     def rules(self) -> list[Rule]:
         """Single samples are followed by raw gradients only."""
         wrong = self.feedback == "private" and self.update == "sample"
-        return [(wrong, "update", "sample with feedback: private, which no single sample shows in", "step")]
+        return [(wrong, "update", "sample with feedback: private, which does not contain single samples", "step")]
 
 
 class ExternalClipping(
@@ -178,7 +178,7 @@ class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), o
         """Gradients are clipped, and updates by rules that need no gradients."""
         unclipped, key, rule, central = self.clip is None, "clipping.name", self.clipping, self.unit == "client"
         wrong = central and not isinstance(rule, FlatClip | DynamicClip)
-        why = "a norm, for noise without clipping protects nobody"
+        why = "a norm, because noise without clipping gives no guarantee"
         return [
             (unclipped and not central, "clip", "null with unit: sample", why),
             (unclipped and not isinstance(rule, FlatClip), key, f"{rule.name} with clip: null", "flat"),

@@ -112,7 +112,7 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
     def rules(self) -> list[Rule]:
         """A jammer covers both quadratures where they carry data, and only signals that are known."""
         real = self.iq_packing and self.jammer is not None and self.jammer.noise == "real"
-        allowed, foreign = "complex, for data in both quadratures", "jammer: null beside code from outside"
+        allowed, foreign = "complex, for data in both quadratures", "jammer: null with code from outside"
         outside = [part for part in (self.receiver, self.modulation) if isinstance(part, External)]
         antennas = self.receiver.antennas if isinstance(self.receiver, ArrayReceiver) else 1
         nulled = antennas > 1 and self.jammer is not None and self.jammer.noise == "real"

@@ -91,7 +91,7 @@ def test_masks_earn_no_credit_that_is_not_proven(census: tuple[Simulation, list[
     assert accounted == pytest.approx(plain.ledger.epsilon_accounted(), rel=1e-12)
     assert simulation.ledger.epsilon_published() < accounted
     (reason,) = [text for text in simulation.ledger.why_different() if "divides by" in text]
-    for word in ("integer arithmetic", "later steps diverge", "clipped or rescaled"):
+    for word in ("integer arithmetic", "later steps differ", "clipped or rescaled"):
         assert word in reason
     assert "collude" not in reason
 

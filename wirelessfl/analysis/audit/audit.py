@@ -105,12 +105,12 @@ class Audit:
         elif math.isinf(self.epsilon_accounted):
             yield "The accounted ε is infinite: nothing is proven, so nothing can be contradicted."
         else:
-            yield "The accounted ε stands: the attack distinguished nothing that it rules out."
+            yield "The accounted ε is not contradicted: the lower bound does not exceed it."
         if self.refutes_published:
             yield "The published ε does not hold for what runs."
             yield from self.why_different
         elif not self.relation:
-            yield "The published ε is about other units, neighbours or adversaries than the game."
+            yield "The published ε is about another unit, adjacency or adversary than the game."
         yield from self.evidence.words(self.mu_published, self.mu_accounted)
 
     def as_mapping(self) -> dict[str, Any]:

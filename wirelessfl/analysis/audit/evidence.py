@@ -180,8 +180,8 @@ def skipped_rounds(observations: Observations) -> list[str]:
         return []
     told = f"{np.count_nonzero(silent[0] != silent[1])} of {silent[0].size}"
     return [
-        f"In {told} events played nothing is released in one world alone: that nothing was tells whether the client "
-        "was there, and the ledger counts noise in every event."
+        f"In {told} events nothing is released in one of the two worlds: this reveals whether the client was there, "
+        "but the ledger counts noise in every event."
     ]
 
 

@@ -27,14 +27,14 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
         "data in another way is not seen; what loading or code from outside computes from data before clipping is not "
         "looked at"
     )
-    yield "senders, channels, scales and rounds that depend on data: those of a rehearsal without training are taken"
+    yield "senders, channels, scales and rounds that depend on data: those of a simulation without training are used"
     if math.isinf(rehearsal.ledger.epsilon_accounted()):
         yield "a guarantee: the accounted ε is infinite, and nothing can contradict it but the noise itself"
     if choice.view != UPLOADS:
         tried = tried_updates(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
         clients = {int(reach.senders[place]) for reach, place in tried}
-        but = f", but for how far the updates of {len(clients)} clients move what is heard" if clients else ""
-        yield f"clients other than number {rehearsal.client}: they are taken to be treated as it is{but}"
+        but = f", except for the size of the updates of {len(clients)} clients as received" if clients else ""
+        yield f"clients other than number {rehearsal.client}: they are assumed to be treated like it{but}"
     yield from (f"noise {record.source} {record.left_out}" for record in records if record.left_out)
     if choice.view != UPLOADS and rehearsal.learner.upload_dimension > LONGEST:
         yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.upload_dimension:,} are recorded"
@@ -45,24 +45,24 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
     reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0
     stays = faults.crash_rate_per_s == 0 and faults.restart_probability == 0 and faults.battery_j is None
     if not (everybody and reached and stays):
-        yield "participation: who is missing or late is taken to depend on public circumstances alone"
+        yield "participation: who is missing or late is assumed to depend on public data only"
 
 
 def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
     if choice.view == MODELS and not isinstance(rehearsal.parts.selection.rule, SelectAll):
         yield (
             "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
-            "selected independently, nor what else tells who was"
+            "selected independently, nor whether anything else reveals who was"
         )
-        yield "the updates of other clients, which are zeros: who of them a quorum pushes out may tell more"
+        yield "the updates of other clients, which are zeros: which of them a quorum makes too late may reveal more"
     if choice.view in (STEPS, CROWD) and rehearsal.learner.training.sampling == "poisson":
         yield (
             "amplification by sampling: how often, and how independently from step to step, the canary is in a "
-            "batch is measured, but not whether samples are drawn independently of each other, nor what else "
-            "tells the batches"
+            "batch is measured, but not whether samples are drawn independently of each other, nor whether "
+            "anything else reveals the batches"
         )
     elif choice.view in (STEPS, CROWD):
-        yield "amplification by shuffling, for which the ledger gives no credit: the adversary knows the batches"
+        yield "amplification by shuffling, which the ledger does not count: the adversary knows the batches"
 
 
 def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
@@ -72,8 +72,8 @@ def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
             yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
         yield "other uses of the radio, such as pilots and control messages"
         if view.jamming is not None and rehearsal.ledger.statement.colluding:
-            yield "the jammer: its noise is taken off, as a colluding party may know it"
+            yield "the jammer: its noise is removed, because a colluding party may know it"
         elif view.jamming is not None:
-            yield "the jammer's secrecy: that nobody else knows or can remove its noise is taken for granted"
+            yield "the jammer's secrecy: it is assumed that nobody else knows or can remove its noise"
     if isinstance(view, ChannelNoise | NoNoise):
         yield from view.not_tested

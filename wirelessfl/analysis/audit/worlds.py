@@ -111,7 +111,7 @@ def _unequal_reach(observations: Observations, recorded_std: Values, alpha: floa
             most = max(most, float(np.abs(outputs - centre).max()))
         if far:
             yield (
-                f"The canary{words} does not move all outputs equally far: {far} of {np.count_nonzero(included)} are "
+                f"The canary{words} does not change all outputs equally: {far} of {np.count_nonzero(included)} are "
                 f"up to {most:.3g} standard deviations of the recorded noise away from the others. Some are not "
                 "clipped, or under other noise."
             )
@@ -205,6 +205,6 @@ def reach_faults(rehearsal: Rehearsal, game: SlotGame) -> list[str]:
         return []
     factor, name = max(found)
     return [
-        f"In {len(found)} of {len(tried)} cases tried an update moves what is heard further than recorded: {name} by "
+        f"In {len(found)} of {len(tried)} cases an update changes the received value by more than recorded: {name} by "
         f"{factor:.3g} times as much."
     ]

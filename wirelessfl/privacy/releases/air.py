@@ -137,7 +137,7 @@ class AirRelease(Record):
             (
                 claims and of_sample and whole_update,
                 "The theorem assumes that one sample moves a whole update by at most τ/n_i. Clipping the whole update "
-                "does not enforce that: one sample can swing it from one side of the ball to the other, 2τ.",
+                "does not enforce that: one sample can change it by up to 2τ.",
             ),
             (
                 cross_layer and statement.adjacency == "replace" and not (of_sample and whole_update),
@@ -150,8 +150,8 @@ class AirRelease(Record):
             ),
             (
                 of_step and not self.backoff_is_public,
-                "The back-off follows the actual norm of the update, which is private: the accounted figure gives no "
-                "credit for it.",
+                "The back-off follows the actual norm of the update, which is private: the accounted figure does "
+                "not count it as protection.",
             ),
             (
                 np.any(self.csi_ratio != 1),

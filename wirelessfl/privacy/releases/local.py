@@ -257,8 +257,8 @@ class ZcdpRelease(Record):
         """Why Theorem 1 and what holds differ."""
         if self.secure_sum is not None:
             alone = sentences(
-                (np.any(self.steps > 1), "the proof holds for one local step only, for later steps diverge"),
-                (not self.linear_upload, "an upload that is clipped or rescaled is no multiple of the noised mean"),
+                (np.any(self.steps > 1), "the proof holds for one local step only, because later steps differ"),
+                (not self.linear_upload, "an upload that is clipped or rescaled is not a multiple of the noised mean"),
             )
             reasons = "; ".join([*self.secure_sum.opened_for(statement), *alone])
             fewer = self.secure_sum.survivors - statement.colluding < self.secure_sum.selected
@@ -266,7 +266,8 @@ class ZcdpRelease(Record):
                 (reasons, f"Theorem 1 divides by the clients of a round; the accounted figure does not: {reasons}."),
                 (
                     fewer and not reasons,
-                    "Theorem 1 divides by all clients of a round; only surviving honest ones hide an upload.",
+                    "Theorem 1 divides by all clients of a round; only the noise of surviving honest clients "
+                    "protects an upload.",
                 ),
             )
         per_pass = -(-facts.samples[self.clients] // np.asarray(self.batch_size))
@@ -277,7 +278,8 @@ class ZcdpRelease(Record):
             ),
             (
                 statement.adjacency == "add_remove",
-                "Theorem 1 exchanges one sample for another; the accounted figure zeroes one out, half as far.",
+                "Theorem 1 exchanges one sample for another; the accounted figure leaves one out, which changes the "
+                "mean half as much.",
             ),
         )
 

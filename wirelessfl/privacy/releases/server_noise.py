@@ -201,18 +201,18 @@ class ServerNoiseRelease(Record):
         yield from sentences(
             (
                 isinstance(self.noise, HaarNoise) and self.noise.clip_domain == "gradient" and self.clip is not None,
-                "Algorithm 2 of the wavelet paper clips gradients in local training only, which bounds no update; "
+                "Algorithm 2 of the wavelet paper clips gradients in local training only, which does not bound an "
+                "update; "
                 "both figures are of updates clipped to C, in the same norm.",
             ),
             (
                 True,
-                "The paper's multiplier z takes every client for one unit of weight; the accounted one divides the "
+                "The paper's multiplier z assumes that all clients have the same weight; the accounted one divides the "
                 "noise by the largest share C max p_i/q of a client.",
             ),
             (
                 statement.unit == "sample",
-                "One sample can swing a clipped update across the ball: a sample is protected like an exchanged "
-                "client.",
+                "One sample can change a clipped update by up to 2C: a sample is protected like an exchanged client.",
             ),
             (
                 unamplified,
@@ -222,11 +222,11 @@ class ServerNoiseRelease(Record):
             (
                 fixed_number,
                 "The paper amplifies as if clients were selected independently; a fixed number of them is drawn "
-                "without replacement, where another client takes the vacant place.",
+                "without replacement, so that another client takes the place of one that is left out.",
             ),
             (
                 fixed_number and statement.colluding,
-                "Colluding clients know whether they were selected: where they were not, any other client is "
-                "there with a larger probability, and that is the one the accounted figure is amplified by.",
+                "Colluding clients know whether they were selected. If they were not, every other client is selected "
+                "with a larger probability, and the accounted figure is amplified by this probability.",
             ),
         )
