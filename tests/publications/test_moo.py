@@ -16,7 +16,8 @@ from publications.claims import Outcome, judge
 from publications.effects import MissingRuns
 from publications.levels import DATASET
 from publications.long_table import long_table
-from publications.moo import MULTI_OBJECTIVE, table_iii_rows
+from publications.moo import MULTI_OBJECTIVE
+from publications.moo_claims import table_iii_rows
 from publications.moo_methods import EPSILON, KAPPA, MECHANISM, METHODS, NORM_RATE
 from publications.moo_numbers import TABLE_III
 from publications.moo_page import largest_norm, mean_norm
@@ -221,3 +222,23 @@ def test_studies_take_the_rates_that_won(name: str) -> None:
             norm = run.scenario.training.privacy.clipping
             assert isinstance(norm, MooClip)
             assert {KAPPA: value_of(norm.kappa), NORM_RATE: value_of(norm.lr)} == chosen
+
+
+@pytest.mark.parametrize("name", [study for study, _ in RATES.values()])
+def test_larger_sizes_move_the_norm_as_far_in_all(name: str) -> None:
+    """η_C times the number of updates of C in a run is that of the small size."""
+    paper = find_paper("moo-adaptive-clipping")
+    reach = {size: _reach(study_file(paper, size, paper.study(name))) for size in paper.study(name).sizes}
+    assert len(reach) >= 2
+    assert reach == pytest.approx(dict.fromkeys(reach, reach["small"]), rel=1e-9)
+
+
+def _reach(file: Path) -> float:
+    scenario = load_study(file).runs[0].scenario
+    assert isinstance(scenario.training.privacy, GradientNoise)
+    norm = scenario.training.privacy.clipping
+    assert isinstance(norm, MooClip)
+    batch = scenario.training.batch_size
+    samples = (scenario.data.limit or 60_000) / scenario.clients.count
+    steps = scenario.training.steps or (scenario.training.epochs or 1) * samples / batch
+    return norm.lr * scenario.rounds * steps * (batch if norm.update == "sample" else 1)
