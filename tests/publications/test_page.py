@@ -10,6 +10,7 @@ import pytest
 from publications.catalogue import PAPERS
 from publications.files import read_rows
 from publications.markers import fill
+from publications.moo_rates import RATES
 from publications.page import claim_rows, remake_page, write_page
 from publications.results import read_results, read_tables, size_folder
 from publications.texts import epsilon, percent
@@ -106,7 +107,8 @@ def test_the_committed_verdicts_are_those_of_the_committed_numbers(name: str) ->
     assert read_rows(folder / "claims.csv") == claim_rows(PAPERS[name], read_results(PAPERS[name], ROOT / "results"))
     assert len(read_rows(folder / "claims.csv")) == len(PAPERS[name].claims)
     tables = read_tables(PAPERS[name], folder)
-    assert all(len(seeds) >= 5 for seeds in tables.about["seeds"].values())
+    judged = {study: seeds for study, seeds in tables.about["seeds"].items() if study not in RATES}  # those only choose
+    assert all(len(seeds) >= 5 for seeds in judged.values())
 
 
 @pytest.mark.parametrize("name", PAPERS)
