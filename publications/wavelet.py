@@ -5,60 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from publications.descent_pages import ONE_ROUND_FIGURE
-from publications.figures import accuracy_axis, legend_below, new_figure
+from publications.figures import legend_below, new_figure
 from publications.haar_section import SECTION_TABLE
-from publications.levels import DATASET, Method, draw_levels, levels_of
+from publications.levels import DATASET
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.spectrum import draw_spectra, spectrum_rows
-from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
+from publications.studies import SIZES, AtEqualEpsilon, AuditOf, PaperStudy, Point
 from publications.tables import Tables
 from publications.tuning_runs import tuned_studies
 from publications.wavelet_claims import CLAIMS
-from publications.wavelet_methods import (
-    DP_SGD,
-    DYNAMIC,
-    FEDAVG,
-    FEDAVG_DYNAMIC,
-    FEDAVG_WAV,
-    FEDAVG_WEIGHTED,
-    KEYS,
-    MECHANISM,
-    OPTIMIZER,
-    PLAIN,
-    PLAIN_WAV,
-    PLAIN_WEIGHTED,
-    SIGMA,
-    WAV,
-    WEIGHTED,
-    WORDS,
-    gain_rows,
-)
+from publications.wavelet_methods import KEYS, MECHANISM, OPTIMIZER, SIGMA, WORDS, gain_rows
 from publications.wavelet_numbers import stated_epsilon_rows
+from publications.wavelet_pictures import PICTURES
+from publications.wavelet_setting import COVERAGE, SETTING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def _accuracy(tables: Tables) -> Figure:
-    figure, panels = new_figure(2, 2)
-    panes = (
-        ("SGD, a sample's privacy", (DP_SGD, DYNAMIC, WAV, WEIGHTED)),
-        ("Adam, a sample's privacy", (PLAIN["adam"], None, PLAIN_WAV["adam"], PLAIN_WEIGHTED["adam"])),
-        ("AdaGrad, a sample's privacy", (PLAIN["adagrad"], None, PLAIN_WAV["adagrad"], PLAIN_WEIGHTED["adagrad"])),
-        ("FedAvg, a client's privacy", (FEDAVG, FEDAVG_DYNAMIC, FEDAVG_WAV, FEDAVG_WEIGHTED)),
-    )
-    labels = ("plain", "dynamic", "wavelets, as published", "wavelets at equal accounted ε")
-    for axes, (title, methods) in zip((*panels[0], *panels[1]), panes, strict=True):
-        lines = [(label, method or Method("")) for label, method in zip(labels, methods, strict=True)]
-        draw_levels(axes, tables, lines, levels_of(tables, WAV, KEYS))
-        axes.set_ylim(0, 100)
-        axes.set_title(title, fontsize=8)
-    for axes in panels[:, 0]:
-        accuracy_axis(axes)
-    for axes in panels[1]:
-        axes.set_xlabel("noise multiplier σ", fontsize=8)
-    legend_below(figure, panels[0][0], columns=2)
-    return figure
 
 
 def _spectrum(tables: Tables) -> Figure:
@@ -86,19 +48,24 @@ WAVELET = Paper(
     title="Federated Learning with Differential Privacy: An Utility-Enhanced Approach",
     reference="Ranaweera, Nguyen, Pathirana, Smith, Ding, Rakotoarivelo, Seneviratne, 2025",
     studies=(
-        PaperStudy("baseline", "without privacy", words=WORDS),
+        PaperStudy("baseline", "without privacy (Fig. 7-9)", sizes=SIZES, words=WORDS),
+        PaperStudy(
+            "client-baseline", "clients of a client's privacy, without it (Fig. 10-12)", sizes=SIZES, words=WORDS
+        ),
         PaperStudy(
             "sample",
             "DP-SGD and DP-SGD-WAV as published (Fig. 7-9)",
             equal=_at_mnist("weighted"),
             audits=AUDIT_BOTH,
+            sizes=SIZES,
             words=WORDS,
         ),
-        PaperStudy("dynamic", "Dyn-DP-SGD (Fig. 7-9)", audits=AUDIT_ONE, words=WORDS),
+        PaperStudy("dynamic", "Dyn-DP-SGD (Fig. 7-9)", audits=AUDIT_ONE, sizes=SIZES, words=WORDS),
         PaperStudy(
             "optimizers",
             "DP-Adam and DP-AdaGrad with and without wavelets (Table 3)",
             equal=_at_mnist("weighted-optimizers", OPTIMIZER),
+            sizes=SIZES,
             words=WORDS,
         ),
         PaperStudy(
@@ -106,9 +73,13 @@ WAVELET = Paper(
             "DP-FedAvg and DP-FedAvg-WAV as published (Fig. 10-12)",
             equal=_at_mnist("weighted-client"),
             audits=AUDIT_BOTH,
+            sizes=SIZES,
             words=WORDS,
         ),
-        PaperStudy("client-dynamic", "Dyn-DP-FedAvg (Fig. 10-12)", words=WORDS),
+        PaperStudy("client-dynamic", "Dyn-DP-FedAvg (Fig. 10-12)", sizes=SIZES, words=WORDS),
+        PaperStudy("client-literal", "DP-FedAvg-WAV without any clipping of what clients send", words=WORDS),
+        PaperStudy("median", "DP-SGD and DP-SGD-WAV with the median norm (section 6.1)", sizes=SIZES, words=WORDS),
+        PaperStudy("client-clip", "DP-FedAvg-WAV at equal accounted ε, by C", sizes=("small",), words=WORDS),
         PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", audits=AUDIT_ONE, words=WORDS),
         PaperStudy("weighted-optimizers", "DP-Adam-WAV and DP-AdaGrad-WAV at equal accounted ε", words=WORDS),
         PaperStudy("weighted-client", "DP-FedAvg-WAV at equal accounted ε", audits=AUDIT_ONE, words=WORDS),
@@ -119,11 +90,7 @@ WAVELET = Paper(
     ),
     claims=CLAIMS,
     figures=(
-        PaperFigure(
-            "accuracy",
-            "Test accuracy after the last round, 95 % intervals over seeds, by noise multiplier and data set.",
-            _accuracy,
-        ),
+        *PICTURES,
         PaperFigure(
             "spectrum",
             "Left: on which level of the Haar transform the squared norm of a sample's gradient lies. Right: the noise "
@@ -138,4 +105,6 @@ WAVELET = Paper(
         PaperTable("stated-epsilons", "What the stated ε imply", lambda tables: stated_epsilon_rows()),
         SECTION_TABLE,
     ),
+    setting=SETTING,
+    coverage=COVERAGE,
 )

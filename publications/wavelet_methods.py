@@ -23,6 +23,7 @@ WORDS = {
     OPTIMIZER: "optimizer",
     "training.privacy.epsilon": "target ε",
     "model.name": "model",
+    "training.privacy.clip": "C",
     "gaussian": "plain",
     "wavelet": "wavelet",
     "adam": "Adam",
@@ -32,6 +33,7 @@ WORDS = {
 
 DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 DYNAMIC, WEIGHTED = Method("dynamic"), Method("weighted")
+MEDIAN, MEDIAN_WAV = (Method("median", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 THIRD, FIFTH = Method("third"), Method("fifth")
 DYNAMIC_EQUAL = Method("dynamic-equal")
 FEDAVG, FEDAVG_WAV = (Method("client", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))

@@ -1,0 +1,62 @@
+"""The wavelet paper's setting beside ours, and where its figures, tables and theorems stand on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from publications.paper import Coverage, Setting
+from publications.studies import SIZES, Size
+
+_SEEDS: Mapping[Size, str] = {"small": "5 seeds", "medium": "3 seeds", "full": "5 seeds"}
+
+SETTING = (
+    Setting("data", "MNIST, Fashion-MNIST, CIFAR-10", "data.dataset.name"),
+    Setting("division", "iid, equal parts", "data.partition.scheme"),
+    Setting("training samples", "all", ours={"small": "2,000 of each set", "medium": "all", "full": "all"}),
+    Setting("clients, a sample's privacy", "100", "clients.count", "sample"),
+    Setting("clients, a client's privacy", "100", "clients.count", "client"),
+    Setting("rounds", "300", "rounds"),
+    Setting("local epochs", "50", "training.epochs", "sample"),
+    Setting("local steps instead", "–", "training.steps", "sample"),
+    Setting("batch size", "not stated", "training.batch_size", "sample"),
+    Setting("learning rate of DP-SGD", "tuned, not stated", "training.optimizer.lr", "sample"),
+    Setting("learning rate of DP-FedAvg", "tuned, not stated", "training.optimizer.lr", "client"),
+    Setting("network", "drawn in Fig. 5 and 6", "model.name", "sample"),
+    Setting("noise multiplier σ", "1, 1.5, 3", "training.privacy.noise_multiplier", "sample"),
+    Setting("δ", "1e-5", "privacy.delta"),
+    Setting(
+        "clipping norm", "median of public gradients, fixed after the first rounds", "training.privacy.clip", "sample"
+    ),
+    Setting("the same, in a study of its own", "median", "training.privacy.clipping.name", "median"),
+    Setting(
+        "clipping at client level", "gradients, in local training", ours=dict.fromkeys(SIZES, "updates, at the server")
+    ),
+    Setting("repetitions", "not stated", ours=_SEEDS),
+)
+
+COVERAGE = (
+    Coverage("Fig. 1, 2", "the systems", reason="drawings"),
+    Coverage("Fig. 3, Table 2", "the Haar transform of eight numbers", "#section-43-by-hand"),
+    Coverage(
+        "Fig. 4", "density of two normal laws", reason="a drawing; how much noise there is: Lemma 1, among the claims"
+    ),
+    Coverage("Fig. 5, 6", "the networks", reason="drawings; the sizes `medium` and `full` have networks like them"),
+    Coverage("Fig. 7", "accuracy on MNIST, a sample's privacy", "#sample-level"),
+    Coverage(
+        "Fig. 8", "accuracy on Fashion-MNIST, a sample's privacy", "#sample-level", "one noise level in size small"
+    ),
+    Coverage("Fig. 9", "accuracy on CIFAR-10, a sample's privacy", "#sample-level", "one noise level in size small"),
+    Coverage("Fig. 10", "accuracy on MNIST, a client's privacy", "#client-level"),
+    Coverage(
+        "Fig. 11", "accuracy on Fashion-MNIST, a client's privacy", "#client-level", "one noise level in size small"
+    ),
+    Coverage("Fig. 12", "accuracy on CIFAR-10, a client's privacy", "#client-level", "one noise level in size small"),
+    Coverage("Table 1", "symbols", reason="nothing to test"),
+    Coverage("Table 3, gains", "DP-Adam and DP-AdaGrad", "#the-gains-beside-the-papers"),
+    Coverage("Table 3, ε", "6.38, 3.61, 1.64 and 24.5, 7.94, 4.75", "#the-stated-epsilons"),
+    Coverage("Sections 6.3, 6.4", "gains over four methods", "#the-gains-beside-the-papers"),
+    Coverage("Section 4.3, eq. (6)", "transform, weights, clipping by levels", "#section-43-by-hand"),
+    Coverage("Lemma 1", "variance of the noise", "#claims", "exact, among the claims"),
+    Coverage("Lemma 2", "the guarantee", "#audits", "the guarantee that it promises, among the claims, and by audits"),
+    Coverage("Theorem 3", "convergence", "#theorem-3-by-hand"),
+)
