@@ -67,9 +67,10 @@ def draw_learning(unit: Unit, tables: Tables) -> Figure:
         raise MissingRuns(f"{unit.methods[0].study} has no finished point")
     columns = min(COLUMNS, len(levels))
     figure, panels = new_figure(columns, -(-len(levels) // columns))
-    for axes, level in zip(panels.flat, levels, strict=False):
+    places = [axes for row in panels for axes in row]
+    for axes, level in zip(places, levels, strict=False):
         _curves(axes, unit, tables, level)
-    for axes in list(panels.flat)[len(levels) :]:
+    for axes in places[len(levels) :]:
         axes.set_axis_off()
     for row in panels:
         accuracy_axis(row[0])
@@ -78,6 +79,8 @@ def draw_learning(unit: Unit, tables: Tables) -> Figure:
 
 
 def _curves(axes: Axes, unit: Unit, tables: Tables, level: Level) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for at, (label, method) in enumerate(zip(LABELS, unit.methods, strict=True)):
         with suppress(MissingRuns):
             study, where = method.at(level)
@@ -85,7 +88,7 @@ def _curves(axes: Axes, unit: Unit, tables: Tables, level: Level) -> None:
     with suppress(MissingRuns):
         draw_reference(axes, tables.study(unit.baseline), "no privacy", {DATASET: level[DATASET]})
     axes.set_ylim(0, 100)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title(level_words(level, unit.symbol), fontsize=8)
 
 
@@ -125,8 +128,8 @@ def draw_gains(tables: Tables) -> Figure:
     """What wavelets gain over each method, with the paper's own numbers (sections 6.3 and 6.4, Table 3)."""
     figure, panels = new_figure(3, 2)
     levels = levels_of(tables, WAV, KEYS)
-    for axes, (name, plain, wavelet, weighted) in zip(panels.flat, ROWS, strict=True):
-        for at, (label, method) in enumerate((("at equal σ", wavelet), ("at equal accounted ε", weighted))):
+    for axes, (name, plain, wavelet, weighted) in zip((*panels[0], *panels[1]), ROWS, strict=True):
+        for at, (label, method) in enumerate((("here at equal σ", wavelet), ("here at equal accounted ε", weighted))):
             if method is not None:
                 _gains(axes, tables, method, plain, levels, label, at)
         stated = [GAINS[name][level[DATASET]][level[SIGMA]] for level in levels]
