@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from publications.claims import Outcome, judge
+from publications.effects import MissingRuns
 from publications.levels import DATASET
-from publications.tables import AuditRow, RunRow, StudyTable, Tables
+from publications.studies import STUDIES
+from publications.tables import AuditRow, CurveRow, RunRow, StudyTable, Tables
 from publications.wavelet import WAVELET
 from publications.wavelet_methods import KEYS, MECHANISM, SIGMA, gain_rows
 from publications.wavelet_numbers import EPSILONS, GAINS, least_epsilon
+from publications.wavelet_pictures import LABELS, draw_gains, draw_sample_curves
+from wirelessfl.study import load_study
 
 SEEDS = range(1, 6)
 ACCURACY = {
@@ -114,3 +118,45 @@ def test_the_stated_epsilon_is_far_below_that_of_the_setting() -> None:
         found = least_epsilon(float(sigma))
         assert found == pytest.approx(float(gaussian_epsilon(mu, 1e-5)), rel=0.2)
         assert found > 4 * stated
+
+
+def test_learning_curves_have_the_line_without_privacy(tables: Tables) -> None:
+    """A panel for each level; what has not run is left out, and without any run there is no picture."""
+
+    def with_curves(table: StudyTable, level: float) -> StudyTable:
+        points = {tuple(one.point.items()): one.point for one in table.runs}.values()
+        curves = tuple(CurveRow(point, at, level + 0.01 * at, 0.01, 5) for point in points for at in (2, 4))
+        return replace(table, curves=curves)
+
+    studies = {name: with_curves(table, 0.5) for name, table in tables.studies.items()}
+    bare = StudyTable("baseline", (DATASET,), tuple(RunRow({DATASET: "mnist"}, seed, 10, {}) for seed in SEEDS))
+    studies["baseline"] = with_curves(bare, 0.9)
+    panels = [axes for axes in draw_sample_curves(replace(tables, studies=studies)).axes if axes.axison]
+    assert [axes.get_title() for axes in panels] == ["MNIST σ = 1", "MNIST σ = 3"]
+    lines = {str(line.get_label()): line for line in panels[0].lines}
+    assert list(lines) == [*LABELS, "no privacy"]
+    assert lines["no privacy"].get_linestyle() == "--"
+    assert np.asarray(lines["no privacy"].get_ydata()) == pytest.approx([92, 94])
+    del studies["dynamic"], studies["baseline"]
+    panels = [axes for axes in draw_sample_curves(replace(tables, studies=studies)).axes if axes.axison]
+    assert "dynamic" not in {str(line.get_label()) for line in panels[0].lines}
+    with pytest.raises(MissingRuns):
+        draw_sample_curves(Tables({"size": "small"}, {}))
+
+
+def test_gains_are_drawn_with_the_papers_own(tables: Tables) -> None:
+    first = draw_gains(tables).axes[0]
+    paper = next(line for line in first.lines if line.get_label() == "paper")
+    assert np.asarray(paper.get_ydata()).tolist() == [GAINS["DP-SGD"]["mnist"][sigma] for sigma in ("1", "3")]
+    assert first.get_title() == "over DP-SGD"
+
+
+def test_medium_has_the_papers_clients_and_data() -> None:
+    """Rounds, epochs and seeds are cut, and nothing else."""
+    for size, rounds, epochs, seeds in (("medium", 20, 5, 3), ("full", 300, 50, 5)):
+        for study in ("sample", "client", "optimizers", "client-dynamic"):
+            design = load_study(STUDIES / "wavelet-dp-fl" / size / f"{study}.yaml")
+            found = {(one.scenario.rounds, one.scenario.training.epochs) for one in design.runs}
+            assert found == {(rounds, epochs)} and len(design.seeds) == seeds
+            assert {one.scenario.clients.count for one in design.runs} == {100}
+            assert len({one.scenario.data.dataset.name for one in design.runs}) == 3
