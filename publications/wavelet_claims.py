@@ -24,8 +24,6 @@ from publications.wavelet_methods import (
     FIFTH,
     KEYS,
     MECHANISM,
-    MEDIAN,
-    MEDIAN_WAV,
     PLAIN,
     PLAIN_WAV,
     PLAIN_WEIGHTED,
@@ -169,11 +167,6 @@ def _dynamic(tables: Tables) -> Verdict:
 
 CLAIMS = (
     Claim("DP-SGD-WAV is more accurate than DP-SGD at the same noise multiplier.", "6.3, Fig. 7-9", over(WAV, DP_SGD)),
-    Claim(
-        "With the paper's median norm, DP-SGD-WAV is more accurate than DP-SGD at the same noise multiplier.",
-        "6.1, 6.3, Fig. 7-9",
-        over(MEDIAN_WAV, MEDIAN),
-    ),
     Claim("DP-SGD-WAV is more accurate than Dyn-DP-SGD.", "6.3, Fig. 7-9", over(WAV, DYNAMIC)),
     Claim(
         "DP-Adam and DP-AdaGrad are more accurate with wavelets.",

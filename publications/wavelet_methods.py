@@ -33,7 +33,6 @@ WORDS = {
 
 DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 DYNAMIC, WEIGHTED = Method("dynamic"), Method("weighted")
-MEDIAN, MEDIAN_WAV = (Method("median", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 THIRD, FIFTH = Method("third"), Method("fifth")
 DYNAMIC_EQUAL = Method("dynamic-equal")
 FEDAVG, FEDAVG_WAV = (Method("client", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
