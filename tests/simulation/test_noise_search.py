@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation, noise_search
 from wirelessfl.assembly.noise_search import Guess, least_log_noise
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import Ledger, gaussian_epsilon
 
-LOWEST, HIGHEST = math.log(1e-3), math.log(1e7)
+LOWEST, HIGHEST = math.log(1e-9), math.log(1e7)
 PRECISION = 1e-3
 MOST_LOOKS = 10 + math.ceil(math.log2((HIGHEST - LOWEST) / PRECISION))
 """Ten steps along the curve, then a bisection of all there is."""
@@ -111,6 +112,29 @@ def test_dynamic_noise_meets_its_target_in_few_looks(
         return float(run(scenario(noise_multiplier=multiplier))[1][-1].values["epsilon_accounted"])
 
     assert accounted(noise) <= 2.0 < accounted(noise * math.exp(-PRECISION))
+
+
+@pytest.mark.parametrize("clip", [1.0, 1e-2, 1e-5])
+def test_noise_far_below_one_is_found(calibrated: list[float], clip: float) -> None:
+    zcdp = {"mechanism": "zcdp", "clip": clip, "epsilon": 2e3}
+    build_simulation(small(rounds=2, training__privacy=zcdp, uplink={"kind": "ideal"}), PLAN)
+    (noise,) = calibrated
+    assert noise / clip < 0.01  # σ on the mean of a batch is in proportion to the norm
+
+    def accounted(std: float) -> float:
+        given = {"mechanism": "zcdp", "clip": clip, "noise_std": std}
+        last = run(small(rounds=2, training__privacy=given, uplink={"kind": "ideal"}))[1][-1]
+        return float(last.values["epsilon_accounted"])
+
+    assert accounted(noise) <= 2e3 < accounted(noise * math.exp(-PRECISION))
+
+
+def test_a_target_that_the_least_noise_already_meets_is_refused() -> None:
+    zcdp = {"mechanism": "zcdp", "clip": 1e-4, "epsilon": 1e9, "target": "published"}
+    with pytest.raises(
+        InfeasibleError, match=r"epsilon: found 1e\+09 .* least noise that is tried, 1e-09, already meets it"
+    ):
+        build_simulation(small(training__privacy=zcdp, uplink={"kind": "ideal"}), PLAN)
 
 
 def test_the_bounds_are_those_of_the_search() -> None:

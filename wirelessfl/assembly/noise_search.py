@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement
 
-# Noise, relative to the clip, between which a target is looked for
-_SEARCH = (1e-3, 1e7)
+# Noise, as a multiple of the clip or, for zcdp, as a standard deviation, between which a target is looked for
+_SEARCH = (1e-9, 1e7)
 # How far the calibrated noise may lie above the least that suffices, relative
 _PRECISION = 1e-3
 # The same where a first guess is all that is wanted
@@ -50,7 +50,7 @@ def calibrate(
         statement: what ε is said about.
 
     Raises:
-        InfeasibleError: no noise meets it, with the ledger's reason.
+        InfeasibleError: no noise meets it, with the ledger's reason, or the least that is looked for does.
     """
 
     def ledger_at(noise: float, said: Statement) -> Ledger:
@@ -74,7 +74,14 @@ def calibrate(
         )
     in_the_limit = replace(statement, accountant="gdp")
     guess = least_log_noise(lambda at: reached(at, in_the_limit), epsilon, Guess(0.0), _ROUGHLY)
-    return math.exp(least_log_noise(reached, epsilon, guess, _PRECISION).log_noise)
+    found = least_log_noise(reached, epsilon, guess, _PRECISION).log_noise
+    if found <= math.log(_SEARCH[0]) + _PRECISION:
+        raise InfeasibleError(
+            f"training.privacy.epsilon: found {epsilon:g} as the {target} ε; the least noise that is tried, "
+            f"{_SEARCH[0]:g}, already meets it. Give a smaller ε, or the noise itself: noise_multiplier, for zcdp "
+            "noise_std"
+        )
+    return math.exp(found)
 
 
 @dataclass(frozen=True)
