@@ -11,12 +11,12 @@ import pytest
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.analysis.audit.audit import audit_simulation
 from wirelessfl.api import simulate
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, jammer_shortfall
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.privacy import AirRelease
 from wirelessfl.trace import open_trace
 
-TDL = {"model": "tdl", "profile": "C", "delay_spread_s": 300e-9, "groups": 8}
+TDL = {"model": "tdl", "profile": "C", "delay_spread_s": 1e-6, "groups": 16}
 
 
 def test_the_truncated_share_is_that_of_a_rayleigh_channel() -> None:
@@ -25,7 +25,6 @@ def test_the_truncated_share_is_that_of_a_rayleigh_channel() -> None:
         rounds=4,
         clients__count=60,
         channel__fading={**TDL, "delay_spread_s": 3e-6, "groups": 64},
-        timing__bandwidth_hz=10e6,
         uplink__power_control={"policy": "truncated_inversion"},
         faults__fade_threshold=0.3,
     )
@@ -44,7 +43,6 @@ def test_what_is_received_is_the_sum(receiver: dict[str, Any], iq_packing: bool)
         small(
             rounds=1,
             channel__fading=TDL,
-            timing__bandwidth_hz=10e6,
             uplink__iq_packing=iq_packing,
             uplink__receiver=receiver,
             uplink__snr_db=250.0,
@@ -57,7 +55,7 @@ def test_what_is_received_is_the_sum(receiver: dict[str, Any], iq_packing: bool)
 def test_the_ledger_counts_the_loudest_group() -> None:
     """X/σ of a client is 2 τ max_f |α_f h_f|, from the network and the gains of the transmitters themselves."""
     control = {"policy": "full_power"}
-    scenario = small(channel__fading=TDL, timing__bandwidth_hz=10e6, uplink__power_control=control)
+    scenario = small(channel__fading=TDL, uplink__power_control=control)
     simulation, rounds, _ = run(scenario)
     for this in rounds:
         (release,) = (each for each in this.round.releases if isinstance(each, AirRelease))
@@ -70,7 +68,7 @@ def test_the_ledger_counts_the_loudest_group() -> None:
 def test_the_power_budget_holds_in_the_weakest_group() -> None:
     """Back-off is that of the group with the weakest gain, as an update can lie in one group alone."""
     weak = {"uplink__snr_db": -10.0, "uplink__power_control": {"server_gain": 40.0}}
-    simulation, rounds, _ = run(small(channel__fading=TDL, timing__bandwidth_hz=10e6, **weak))
+    simulation, rounds, _ = run(small(channel__fading=TDL, **weak))
     uplink: Any = simulation.deployment.uplink
     budget = uplink.network.registry.power_budget
     for this in rounds:
@@ -83,7 +81,6 @@ def test_the_power_budget_holds_in_the_weakest_group() -> None:
 def test_the_audit_finds_nothing_against_the_ledger(receiver: dict[str, Any]) -> None:
     scenario = small(
         channel__fading=TDL,
-        timing__bandwidth_hz=10e6,
         uplink__receiver=receiver,
         uplink__power_control={"server_gain": 2.0},
     )
@@ -92,15 +89,45 @@ def test_the_audit_finds_nothing_against_the_ledger(receiver: dict[str, Any]) ->
 
 
 def test_the_trace_has_a_subcarrier_axis(tmp_path: Path) -> None:
-    simulate(small(channel__fading=TDL, timing__bandwidth_hz=10e6), out=tmp_path / "run", figures="none")
+    simulate(small(channel__fading=TDL), out=tmp_path / "run", figures="none")
     with open_trace(tmp_path / "run" / "trace.h5") as trace:
         assert trace["channel_re"].dims == ("round", "slot", "subcarrier")
-        assert trace.sizes["subcarrier"] == 8
+        assert trace.sizes["subcarrier"] == 16
+
+
+@pytest.mark.parametrize("profile", ["A", "B", "C", "D", "E", "exponential"])
+def test_every_profile_runs(profile: str) -> None:
+    receiver = {"antennas": 2, "combiner": "max_min", "correlation": {"model": "exponential"}}
+    scenario = small(
+        rounds=1,
+        channel__fading={**TDL, "profile": profile, "groups": 64},
+        channel__csi={"error_std": 0.2, "estimator": "mmse"},
+        channel__correlation={"model": "gauss_markov", "doppler_hz": 50.0},
+        uplink__receiver=receiver,
+        uplink__jammer={"epsilon": 2.0},
+        uplink__power_control={"server_gain": 60.0},
+    )
+    simulation, (this,), _ = run(scenario)
+    assert np.all(np.isfinite(this.slots["channel_re"])) and np.isfinite(simulation.ledger.epsilon_accounted())
+
+
+def test_the_jammer_falls_short_by_its_weakest_group() -> None:
+    """With 64 nearly independent groups the least of 64 exponential powers counts: Pr = 1 − e^{−64 g} at most."""
+    jammer = {"epsilon": 2.0, "power_db": 20.0, "max_shortfall": 1.0}
+    control = {"server_gain": 60.0}
+    found = {}
+    for groups in (1, 64):
+        fading = {**TDL, "groups": groups, "delay_spread_s": 0.0 if groups == 1 else 3e-6}
+        scenario = small(channel__fading=fading, uplink__jammer=jammer, uplink__power_control=control)
+        simulation = build_simulation(scenario, PLAN)
+        found[groups], _ = jammer_shortfall(simulation.deployment.uplink, simulation.deployment.selection)
+    assert 0 < found[1] < 0.5
+    assert 2 * found[1] < found[64] <= 1 - (1 - found[1]) ** 64 + 0.02
 
 
 def test_wide_groups_are_warned_about() -> None:
-    with pytest.warns(ModelWarning, match=r"channel\.fading\.groups: found 2 groups of 5e\+06 Hz"):
-        build_simulation(small(channel__fading={**TDL, "groups": 2}, timing__bandwidth_hz=10e6), PLAN)
+    with pytest.warns(ModelWarning, match=r"channel\.fading\.groups: found 2 groups of 5e\+05 Hz"):
+        build_simulation(small(channel__fading={**TDL, "groups": 2}), PLAN)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +138,8 @@ def test_wide_groups_are_warned_about() -> None:
             r"channel\.fading\.model: found tdl with uplink\.kind: digital; allowed: fading that is flat",
         ),
         (
-            {"timing__ofdm": {"subcarrier_spacing_hz": 15e3, "subcarriers": 12}},
-            r"channel\.fading\.groups: found 8 with 12 subcarriers \(timing\.ofdm\); allowed: a divisor",
+            {"timing__ofdm": {"subcarrier_spacing_hz": 15e3, "subcarriers": 24}},
+            r"channel\.fading\.groups: found 16 with 24 subcarriers \(timing\.ofdm\); allowed: a divisor",
         ),
         (
             {
@@ -121,7 +148,10 @@ def test_wide_groups_are_warned_about() -> None:
             },
             r"channel\.sync\.max_offset: found 0\.05 with tdl fading",
         ),
-        ({"channel__fading": {"model": "tdl", "groups": 4096}}, r"channel\.fading\.groups: found 4096"),
+        (
+            {"channel__fading": {"model": "tdl", "groups": 4096}},
+            r"channel\.fading\.groups: found 4096 groups, but an update has 610 symbols",
+        ),
         ({"channel__fading": {"model": "tdl", "profile": "F"}}, r"channel\.fading\.profile: found F; allowed: A \| B"),
         ({"channel__fading": {"model": "tdl", "delay_spread_s": -1.0}}, r"delay_spread_s: found -1"),
     ],

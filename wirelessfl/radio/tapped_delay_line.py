@@ -53,8 +53,9 @@ _TABLES: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 # fmt: on
 _LINE_OF_SIGHT = ("D", "E")
 
-# Taps of an exponential profile, and the delay spreads that they cover: the rest has a part of 1e-6 of the power
-_EXPONENTIAL_TAPS, _EXPONENTIAL_SPREADS = 40, 14.0
+# Taps of an exponential profile, evenly over so many delay spreads; the last one has all that comes later. The
+# frequency correlation is then right to 0.01 up to 1/σ
+_EXPONENTIAL_TAPS, _EXPONENTIAL_SPREADS = 50, 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +118,11 @@ def tapped_delay_line(profile: Profile, delay_spread_s: float) -> TappedDelayLin
     """
     precondition(0 <= delay_spread_s < np.inf, f"delay_spread_s must be finite and at least 0, not {delay_spread_s}")
     if profile == "exponential":
-        edges = np.linspace(0.0, _EXPONENTIAL_SPREADS, _EXPONENTIAL_TAPS + 1)
-        power = -np.diff(np.exp(-edges))
+        edges = np.linspace(0.0, _EXPONENTIAL_SPREADS, _EXPONENTIAL_TAPS)
+        power = -np.diff(np.append(np.exp(-edges), 0.0))
         # Each tap stands where the power between its edges has its mean
-        mean = (np.exp(-edges[:-1]) * (edges[:-1] + 1) - np.exp(-edges[1:]) * (edges[1:] + 1)) / power
-        return TappedDelayLine(delay_spread_s * mean, power / power.sum())
+        mean = -np.diff(np.append(np.exp(-edges) * (edges + 1.0), 0.0)) / power
+        return TappedDelayLine(delay_spread_s * mean, power)
     delays, decibels = (np.array(column) for column in _TABLES[profile])
     power = 10.0 ** (decibels / 10.0)
     power /= power.sum()
