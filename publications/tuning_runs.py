@@ -191,7 +191,5 @@ def _document(paper: str, sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> di
     study = yaml.safe_load((STUDIES / paper / sweep.size / f"{sweep.study}.yaml").read_text(encoding="utf-8"))
     varied = {key: [row[key] for row in rows] for key in rows[0]}
     kept = {**study.get("set", {}), **sweep.change, **VALIDATION}
-    # No picture is drawn from the models of these runs
-    without = {*varied, "trace.models"}
-    kept = {key: value for key, value in kept.items() if not any(f"{key}.".startswith(f"{one}.") for one in without)}
+    kept = {key: value for key, value in kept.items() if not any(f"{key}.".startswith(f"{one}.") for one in varied)}
     return {"base": study["base"], "set": kept, "zip": varied}

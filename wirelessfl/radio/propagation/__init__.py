@@ -5,7 +5,6 @@ Each part is asked for some nodes at a moment and answers for these alone. Where
 ever asked; asking twice in a round gives the same answer.
 """
 
-from wirelessfl.radio.propagation.antenna import AntennaGains, FlatGains, SelectiveGains
 from wirelessfl.radio.propagation.array import (
     AntennaArray,
     ArrayGeometry,
@@ -22,7 +21,6 @@ from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placem
 
 __all__ = [
     "AntennaArray",
-    "AntennaGains",
     "ArrayGeometry",
     "BlockFading",
     "ClarkeFading",
@@ -32,7 +30,6 @@ __all__ = [
     "Draws",
     "ExponentialCorrelation",
     "Fading",
-    "FlatGains",
     "GaussMarkovFading",
     "GivenDoppler",
     "IndependentAntennas",
@@ -43,7 +40,6 @@ __all__ = [
     "MotionDoppler",
     "OneRing",
     "Placement",
-    "SelectiveGains",
     "SpatialCorrelation",
     "Standing",
     "UnitGain",
