@@ -52,8 +52,12 @@ def _values(paper: str, size: Size, study: str, key: str) -> str:
     return ", ".join(found) if len(found) <= _MOST else f"{found[0]} to {found[-1]} ({len(found)} values)"
 
 
+_UNSET = {"data.limit": "all"}
+"""What null stands for, where it is not the absence of a thing."""
+
+
 def _at(scenario: dict[str, Any], key: str) -> str:
-    """The value of a dotted key.
+    """The value of a dotted key; in words where it is null.
 
     Raises:
         ValueError: the scenario has no such key.
@@ -63,7 +67,7 @@ def _at(scenario: dict[str, Any], key: str) -> str:
         if not isinstance(value, dict) or part not in value:
             raise ValueError(f"a setting names the key {key}, which the scenario does not have")
         value = value[part]
-    return value_of(value)
+    return _UNSET.get(key, "–") if value is None else value_of(value)
 
 
 def coverage_rows(paper: Paper) -> list[dict[str, str]]:

@@ -9,15 +9,25 @@ from publications.studies import SIZES, Size
 
 _SEEDS: Mapping[Size, str] = {"small": "5 seeds", "medium": "3 seeds", "full": "5 seeds"}
 
+_TRAINING: Mapping[Size, str] = {
+    "small": "2,000",
+    "medium": "60,000; CIFAR-10: 10,000",
+    "full": "60,000; CIFAR-10: 10,000",
+}
+
+_TEST: Mapping[Size, str] = dict.fromkeys(SIZES, "10,000; CIFAR-10: 2,000")
+
 SETTING = (
     Setting("data", "MNIST, Fashion-MNIST, CIFAR-10", "data.dataset.name"),
     Setting("division", "iid, equal parts", "data.partition.scheme"),
-    Setting("training samples", "all", ours={"small": "2,000 of each set", "medium": "all", "full": "all"}),
+    Setting("training samples", "60,000; CIFAR-10: 50,000", ours=_TRAINING),
+    Setting("test samples", "10,000", ours=_TEST),
     Setting("clients, a sample's privacy", "100", "clients.count", "sample"),
     Setting("clients, a client's privacy", "100", "clients.count", "client"),
     Setting("rounds", "300", "rounds"),
     Setting("local epochs", "50", "training.epochs", "sample"),
-    Setting("local steps instead", "–", "training.steps", "sample"),
+    Setting("local steps instead, a sample's privacy", "–", "training.steps", "sample"),
+    Setting("local steps instead, a client's privacy", "–", "training.steps", "client"),
     Setting("batch size", "not stated", "training.batch_size", "sample"),
     Setting("learning rate of DP-SGD", "tuned, not stated", "training.optimizer.lr", "sample"),
     Setting("learning rate of DP-FedAvg", "tuned, not stated", "training.optimizer.lr", "client"),

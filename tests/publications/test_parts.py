@@ -77,6 +77,13 @@ def test_costs_follow_from_recorded_times(both: Path) -> None:
     assert [duration(one) for one in (1.234, 45.0, 300.0, 9000.0, math.nan)] == ["1.2 s", "45 s", "5 min", "2.5 h", "–"]
 
 
+def test_null_is_put_into_words() -> None:
+    moo = PAPERS["moo-adaptive-clipping"]
+    lines = (Setting("samples", "60,000", "data.limit", "moo"), Setting("epochs", "E", "training.epochs", "moo"))
+    samples, epochs = parts.setting_rows(replace(moo, setting=lines))
+    assert samples["here, `full`"] == "all" and epochs["here, `small`"] == "–"
+
+
 def test_our_setting_is_read_from_the_study_files() -> None:
     ota = PAPERS["ota-cross-layer-dp"]
     lines = (
