@@ -26,6 +26,7 @@ WORDS = {
     "training.privacy.clip": "C",
     "gaussian": "plain",
     "wavelet": "wavelet",
+    "0.33333333": "1/3",
     "adam": "Adam",
     "adagrad": "AdaGrad",
     **DATASETS,
