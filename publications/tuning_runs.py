@@ -191,5 +191,7 @@ def _document(paper: str, sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> di
     study = yaml.safe_load((STUDIES / paper / sweep.size / f"{sweep.study}.yaml").read_text(encoding="utf-8"))
     varied = {key: [row[key] for row in rows] for key in rows[0]}
     kept = {**study.get("set", {}), **sweep.change, **VALIDATION}
-    kept = {key: value for key, value in kept.items() if not any(f"{key}.".startswith(f"{one}.") for one in varied)}
+    # No picture is drawn from the models of these runs
+    without = {*varied, "trace.models"}
+    kept = {key: value for key, value in kept.items() if not any(f"{key}.".startswith(f"{one}.") for one in without)}
     return {"base": study["base"], "set": kept, "zip": varied}

@@ -179,6 +179,62 @@ def test_keys_step_and_zoom(browser: Any) -> None:
     assert shown_rounds(browser) == [False, False]
 
 
+@pytest.mark.parametrize("name", ["clients", "map", "timeline"])
+def test_keys_choose_a_client_and_open_its_life(browser: Any, name: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    place, note = plot(browser, name), f"#s0-{name} .note"
+    place.send_keys(Keys.HOME, Keys.ARROW_DOWN)
+    assert texts(browser, note)[0].startswith("client 0")  # the first one, at the top
+    place.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP, Keys.ARROW_RIGHT)
+    soon(browser, f"document.querySelector('#s0-{name} .spot').hidden === false")
+    assert texts(browser, note)[0].startswith("client 1")
+    assert texts(browser, ".bar .number") == ["2 of 12"]
+    assert texts(browser, ".bar .spoken")[0].startswith("client 1")
+    place.send_keys(Keys.ENTER)
+    soon(browser, "document.querySelector('#s0-life').hidden === false")
+    assert texts(browser, ".who") == ["Client 1"]
+    place.send_keys(Keys.ESCAPE)
+    soon(browser, f"document.querySelector('{note}').hidden && document.querySelector('#s0-{name} .spot').hidden")
+
+
+@pytest.mark.parametrize("name", ["clients", "timeline", "loss"])
+def test_what_the_keys_choose_is_within_the_part_that_is_shown(browser: Any, name: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    plot(browser, name).send_keys(Keys.HOME, "+", "+", "+", Keys.ARROW_DOWN, Keys.END)
+    mark = "cursor" if name == "loss" else "spot"
+    soon(browser, f"document.querySelector('#s0-{name} .{mark}').hidden === false")
+
+
+def test_all_shows_all_clients_again(browser: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    place = plot(browser, "clients")
+    place.send_keys("+", "+", "+")
+    browser.find_element("css selector", ".bar .reset").click()
+    place.send_keys(Keys.HOME, Keys.ARROW_DOWN)
+    first = browser.execute_script("return document.querySelector('#s0-clients .spot').offsetTop")
+    place.send_keys(*[Keys.ARROW_DOWN] * 5)
+    last = browser.execute_script("return document.querySelector('#s0-clients .spot').offsetTop")
+    assert last - first > 0.6 * place.size["height"]
+    assert not browser.find_element("css selector", ".bar .reset").is_enabled()
+
+
+def test_bands_of_clients_are_shown_whole(browser: Any) -> None:
+    script = """
+    const curve = {x: {round: [1, 2]}, y: [0, 1], low: [-9, -5], high: [4, 8]};
+    const chart = {curves: [curve], off: new Set(), xOf: (each) => each.x.round};
+    const range = (fitsBands) => CurveChart.prototype.yRange.call(
+      {...chart, data: {log: false, low: null, high: null, fitsBands}}, [1, 2]);
+    return [range(true), range(false)];
+    """
+    whole, part = browser.execute_script(f"{alone('numbers', 'curves')} {script}")
+    assert whole[0] < -9
+    assert whole[1] > 8
+    assert -1 < part[0] < part[1] < 2
+
+
 @pytest.mark.parametrize(
     "axis", ["sim_time", *(pytest.param(each, marks=pytest.mark.slow) for each in ("energy", "epsilon"))]
 )

@@ -65,4 +65,7 @@ def test_the_table_has_the_numbers_of_the_file_and_a_dash_for_the_rest(hook: Mod
     lines = list(hook.table(parts))
     assert "| A study | 5 | 1.5 | 10 |" in lines and "| Your own policy | 10 | – | 10 |" in lines
     assert "| **Together, without the installation** | 32 | – | 70 |" in lines
+    assert not any("two seeds" in line for line in lines)
+    older = hook.table([Part(title, 1.0, math.nan, "2026-01-01", "bf8c942") for title in GOALS])
+    assert "The studies had two seeds then." in list(older)[-1]
     assert hook.on_page_markdown(TEXT, None) != TEXT

@@ -143,7 +143,7 @@ def test_rician_gains_have_ray_and_scattering_of_one_client() -> None:
     found = gains({"antennas": 3}, channel__fading={"model": "rician", "k_db": 6.0})
     assert np.mean(np.abs(found) ** 2) == pytest.approx(1.0, abs=0.02)
     other = source(uplink__receiver={"antennas": 3}, channel__fading={"model": "rician", "k_db": 6.0})
-    ray = other._specular(NODES, np.zeros(len(NODES), dtype=np.bool_), NOW, np.zeros(1))[:, 0]
+    ray = other._specular(NODES, np.zeros(len(NODES), dtype=np.bool_), NOW, np.zeros(1))[:, 0, 0]
     np.testing.assert_allclose(np.abs(ray) ** 2, k / (k + 1), rtol=1e-12)
     assert np.mean(np.abs(found - ray) ** 2) == pytest.approx(1 / (k + 1), rel=0.02)
     covariance = (found - ray).T @ (found - ray).conj() / len(ray)

@@ -14,10 +14,10 @@ from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
 from wirelessfl.radio import (
+    AntennaGains,
     BlockFading,
     ChannelSource,
     DistanceGain,
-    Fading,
     FadingModel,
     FixedRate,
     Instants,
@@ -35,6 +35,7 @@ from wirelessfl.radio import (
     pieces_needed,
     shortfall_probability,
 )
+from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.uplink import Digital, Jammer
 from wirelessfl.simulation.run import Deployment
@@ -203,19 +204,20 @@ def _probability_short(
     for in_sight in (False, True):
         these = large.line_of_sight == in_sight
         power = needed / large.path_gain[these]
-        if len(estimates) == 1 or isinstance(source.fading, BlockFading):
-            probability[these] = _share_below(source.fading.law_of(in_sight), power, streams)
+        antenna, times = source.antennas[0], AT_START if len(estimates) == 1 else estimates
+        if antenna.groups == 1 and (times is AT_START or isinstance(source.fading, BlockFading)):
+            probability[these] = _share_below(antenna.law_of(in_sight), power, streams)
         elif these.any():
-            least = _least_powers(source.fading, in_sight, estimates)
+            least = _least_powers(antenna, in_sight, times)
             probability[these] = np.searchsorted(np.sort(least), power) / len(least)
     return float(probability.mean())
 
 
-def _least_powers(fading: Fading, in_sight: bool, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
-    # (n,) the least |gain|² over a slot of links of a law: by the weakest estimate the jammer sets its gain.
+def _least_powers(antenna: AntennaGains, in_sight: bool, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
+    # (n,) the least |gain|² over a slot and the band of links: by the weakest estimate the jammer sets its gain.
     links = np.arange(_SLOTS, dtype=np.int64)
-    gains = fading.over(links, np.full(_SLOTS, in_sight), _START, estimates)
-    return np.asarray((np.abs(gains) ** 2).min(axis=1))
+    gains = antenna.over(links, np.full(_SLOTS, in_sight), _START, estimates)
+    return np.asarray((np.abs(gains) ** 2).min(axis=(1, 2)))
 
 
 def _share_below(law: FadingModel, power: NDArray[np.float64], streams: Streams) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.objects import RunFacts, make_object
@@ -16,12 +17,15 @@ from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pi
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
+    AntennaGains,
     ChannelSource,
     DirectRay,
     DistanceGain,
     Doppler,
     Draws,
+    Fading,
     FadingModel,
+    FlatGains,
     GivenDoppler,
     GivenPositions,
     LargeScale,
@@ -33,18 +37,24 @@ from wirelessfl.radio import (
     Rayleigh,
     Registry,
     Rician,
+    SelectiveGains,
     Standing,
+    TappedDelayLine,
     UnitGain,
     Walking,
+    group_frequencies,
     hexagonal_sites,
     path_gain,
 )
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.channel import Channel, IndependentFading, Sync
+from wirelessfl.scenario.channel import Channel, IndependentFading, Sync, TdlFading
 from wirelessfl.scenario.geography import NoPathLoss, SingleCell
 from wirelessfl.scenario.timing import Timing
 from wirelessfl.scenario.uplink import Jammer, OverTheAir, jammer_of, transmits_in_watts
 from wirelessfl.streams import Streams
+
+# Correlation of neighbouring groups of subcarriers below which they are too wide
+_COHERENT = 0.9
 
 
 @dataclass(frozen=True)
@@ -72,8 +82,8 @@ class CorrelationContext:
         With Rician fading its K counts where there is a line of sight, with Rayleigh fading that of the standard;
         without one the link is Rayleigh. Any other law holds for all links.
         """
-        if isinstance(self.channel.pathloss, NoPathLoss):
-            return None
+        if isinstance(self.channel.pathloss, NoPathLoss) or isinstance(self.channel.fading, TdlFading):
+            return None  # a profile says itself whether it has a line of sight
         rician_k = build_path_loss(self.channel.pathloss).rician_k
         if rician_k is None or not isinstance(self.fading, Rayleigh | Rician):
             return None
@@ -121,27 +131,19 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     law = build_fading(scenario)
     jammer_law = law if _external_jammer(scenario) is None else build_fading(scenario, jammer=True)
     _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
-    antennas = build_antennas(scenario)
+    antennas, frequency_hz = build_antennas(scenario), _frequencies(scenario)
 
     def source(
-        law: FadingModel, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
+        law: FadingModel | TappedDelayLine, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
     ) -> ChannelSource:
         large_scale = _large_scale(scenario, placement, draws, site)
         each = (draws, *(replace(draws, site=f"{draws.site}antenna{a}_") for a in range(1, antennas)))
-        fading = [
-            make_object(
-                "channel.correlation.model",
-                scenario.channel.correlation,
-                context=CorrelationContext(scenario.channel, law, own, placement, site),
-            )
-            for own in each
-        ]
+        where = (scenario.channel, placement, site)
         return ChannelSource(
             large_scale=large_scale,
-            fading=fading[0],
+            antennas=tuple(_antenna(law, own, *where, frequency_hz) for own in each),
             impairments=_impairments(scenario, dimension),
             draws=draws,
-            further=tuple(fading[1:]),
             array=build_array(scenario, antennas, large_scale, draws),
         )
 
@@ -164,15 +166,59 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     return replace(network, others=tuple(further), sites=sites)
 
 
-def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel:
-    """The law of a single gain of the clients' links, or of the jammer's.
+def _antenna(
+    law: FadingModel | TappedDelayLine,
+    draws: Draws,
+    channel: Channel,
+    placement: Placement,
+    site: tuple[float, float],
+    frequency_hz: NDArray[np.float64],
+) -> AntennaGains:
+    # Gains at one antenna: of one path, or of the paths of a delay line, each with streams of its own
+    def path(law: FadingModel, draws: Draws) -> Fading:
+        context = CorrelationContext(channel, law, draws, placement, site)
+        fading: Fading = make_object("channel.correlation.model", channel.correlation, context=context)
+        return fading
+
+    if not isinstance(law, TappedDelayLine):
+        return FlatGains(path(law, draws))
+    laws = [Rician(law.rician_k) if law.rician_k > 0 else Rayleigh(), *[Rayleigh()] * (len(law.power) - 1)]
+    taps = [path(one, replace(draws, site=f"{draws.site}tap{number}_")) for number, one in enumerate(laws)]
+    single = Rician(law.total_rician_k) if law.rician_k > 0 else Rayleigh()
+    return SelectiveGains(tuple(taps), law.response(frequency_hz), single)
+
+
+def _frequencies(scenario: Scenario) -> NDArray[np.float64]:
+    # (F,) centres of the groups of subcarriers; one, in the middle, where the channel is flat. Warns where a group is
+    # so wide that its subcarriers have no one gain.
+    fading, grid = scenario.channel.fading, build_numerology(scenario.timing)
+    if not isinstance(fading, TdlFading):
+        return group_frequencies(1, 0.0)
+    bandwidth = scenario.timing.bandwidth_hz if grid is None else grid.bandwidth_hz
+    line: TappedDelayLine = make_object("channel.fading.model", fading)
+    found = float(np.abs(line.frequency_correlation(bandwidth / fading.groups)))
+    if found < _COHERENT:
+        warnings.warn(
+            f"channel.fading.groups: found {fading.groups} groups of {bandwidth / fading.groups:.4g} Hz, between whose "
+            f"gains the correlation is {found:.2f}; with one gain each they are too wide, and a frequency-selective "
+            f"channel is understated. More groups have {_COHERENT} or more",
+            ModelWarning,
+            stacklevel=2,
+        )
+    return group_frequencies(fading.groups, bandwidth)
+
+
+def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel | TappedDelayLine:
+    """The law of a single gain of the clients' links, or of the jammer's; or their profile over the delay.
 
     Raises:
         DataError: a recording is missing, damaged or too small, or lacks the jammer.
         ScenarioError: a law of the user's own cannot be used.
     """
     fading = found(scenario, "channel.fading", scenario.channel.fading)
-    law: FadingModel = make_object("channel.fading.model", fading, context=RunFacts.of(scenario, jammer))
+    law: FadingModel | TappedDelayLine = make_object(
+        "channel.fading.model", fading, context=RunFacts.of(scenario, jammer)
+    )
     return law
 
 

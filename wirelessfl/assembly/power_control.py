@@ -172,7 +172,7 @@ def _mean_inverse_power(network: Network, threshold: float) -> float:
     # At β = 1: with pilots and a path loss the error is another on each link, and only Rayleigh fading gets here, whose
     # estimate has the same law whatever the error (`precoder_consistency`).
     error_std, estimator = float(clients.impairments.error_std(np.ones(1))[0]), clients.impairments.csi_estimator
-    laws = [clients.fading.law_of(in_sight) for in_sight in (False, True)]
+    laws = [clients.antennas[0].law_of(in_sight) for in_sight in (False, True)]
     cost = max(mean_inverse_power(law, threshold, error_std, estimator) for law in laws)
     if cost == 0:
         raise InfeasibleError(

@@ -22,7 +22,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
-from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ, Channel, IndependentFading
+from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ, Channel, IndependentFading, TdlFading
 from wirelessfl.scenario.geography import NoPathLoss, RandomWaypointPlacement
 from wirelessfl.scenario.timing import Timing
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
@@ -84,9 +84,15 @@ def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int
     channel, data_s = scenario.channel, data_airtime(scenario, dimension)
     pieces = pieces_needed(data_s, largest_doppler_hz(channel), largest_carrier_offset(scenario, uplink))
     timing, symbols, of_what = scenario.timing, num_symbols(dimension, uplink.iq_packing), "symbols"
-    grid = build_numerology(timing)
-    if grid is not None:  # all subcarriers of an OFDM symbol have one channel: T·F symbols at least
+    grid, groups = build_numerology(timing), subcarrier_groups(channel)
+    if groups > symbols:
+        raise ScenarioError(
+            f"channel.fading.groups: found {groups} groups, but an update has {symbols} symbols; allowed: at most that"
+        )
+    if grid is not None:  # a piece begins with an OFDM symbol, which has all subcarriers: T·F symbols at least
         symbols, of_what = max(1, symbols // grid.subcarriers), "full OFDM symbols"
+    elif groups > 1:
+        symbols, of_what = symbols // groups, "symbols of each group of subcarriers"
     allowed = min(channel.max_pieces, symbols)
     if pieces > allowed:
         limit = "channel.max_pieces" if allowed == channel.max_pieces else f"its {symbols} {of_what}"
@@ -102,6 +108,11 @@ def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int
         return grid.slot_duration(symbols) if grid is not None else symbols / timing.bandwidth_hz
 
     return SlotSchedule(data_s, duration, pieces, channel.csi.refresh, build_pilots(scenario, uplink, dimension))
+
+
+def subcarrier_groups(channel: Channel) -> int:
+    """F, the groups of subcarriers with a gain each."""
+    return channel.fading.groups if isinstance(channel.fading, TdlFading) else 1
 
 
 def slot_pieces(uplink: Uplink) -> int:

@@ -77,6 +77,7 @@ from wirelessfl.radio.privacy_for_free import (
 )
 from wirelessfl.radio.propagation import (
     AntennaArray,
+    AntennaGains,
     ArrayGeometry,
     BlockFading,
     DirectRay,
@@ -84,12 +85,14 @@ from wirelessfl.radio.propagation import (
     Doppler,
     Draws,
     Fading,
+    FlatGains,
     GivenDoppler,
     IndependentAntennas,
     LargeScale,
     Moment,
     MotionDoppler,
     Placement,
+    SelectiveGains,
     Standing,
     UnitGain,
     Walking,
@@ -130,6 +133,7 @@ from wirelessfl.radio.slot_schedule import (
     self_distortion,
 )
 from wirelessfl.radio.superposition import Superposition, limit_amplitude, row_norms, superpose
+from wirelessfl.radio.tapped_delay_line import TappedDelayLine, group_frequencies, tapped_delay_line
 from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.transmission import (
     SlotTransmission,
@@ -158,6 +162,7 @@ __all__ = [
     "AirInterface",
     "Analog",
     "AntennaArray",
+    "AntennaGains",
     "AntennaLinks",
     "ArrayGeometry",
     "AveragePowerControl",
@@ -179,6 +184,7 @@ __all__ = [
     "Fading",
     "FadingModel",
     "FixedRate",
+    "FlatGains",
     "FullPower",
     "Gbma",
     "GivenDoppler",
@@ -220,6 +226,7 @@ __all__ = [
     "Recorded",
     "Registry",
     "Rician",
+    "SelectiveGains",
     "ShortPackets",
     "SlotLinks",
     "SlotPlan",
@@ -231,6 +238,7 @@ __all__ = [
     "StaticPrivacyForFree",
     "SumReceiver",
     "Superposition",
+    "TappedDelayLine",
     "Tdma",
     "TheoremCalibration",
     "Tr38901",
@@ -263,6 +271,7 @@ __all__ = [
     "follows_own_norms",
     "free_space_path_loss_db",
     "gauss_markov",
+    "group_frequencies",
     "hexagonal_sites",
     "is_non_expansive",
     "is_peak_limited",
@@ -298,6 +307,7 @@ __all__ = [
     "slot_duration",
     "snr_of_power",
     "superpose",
+    "tapped_delay_line",
     "thermal_noise_density",
     "tr38901_los_probability",
     "tr38901_path_loss_db",

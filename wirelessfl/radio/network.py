@@ -21,7 +21,7 @@ from wirelessfl.radio.impairments import (
     timing_offsets,
 )
 from wirelessfl.radio.links import CellLinks, SlotLinks
-from wirelessfl.radio.propagation import AntennaArray, DistanceGain, Draws, Fading, LargeScale, Moment
+from wirelessfl.radio.propagation import AntennaArray, AntennaGains, DistanceGain, Draws, Fading, LargeScale, Moment
 from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.streams import NodeStream, Streams
@@ -121,24 +121,27 @@ class ChannelSource:
 
     Attributes:
         large_scale: path gain and line of sight.
-        fading: small-scale fading, at the first antenna of the base station.
+        antennas: (A,) small-scale gains at each antenna of the base station, of independent draws.
         impairments: estimation errors and synchronisation.
         draws: streams of these links.
-        further: the same at each further antenna, of independent draws.
         array: where the antennas are, and how their links are correlated; None for a single one.
     """
 
     large_scale: LargeScale
-    fading: Fading
+    antennas: tuple[AntennaGains, ...]
     impairments: LinkImpairments
     draws: Draws
-    further: tuple[Fading, ...] = ()
     array: AntennaArray | None = None
 
     @property
-    def antennas(self) -> tuple[Fading, ...]:
-        """(A,) small-scale fading at each antenna."""
-        return (self.fading, *self.further)
+    def fading(self) -> Fading:
+        """That of the first path to the first antenna: how fast gains change is the same for all."""
+        return self.antennas[0].taps[0]
+
+    @property
+    def groups(self) -> int:
+        """F."""
+        return self.antennas[0].groups
 
     @property
     def varies(self) -> bool:
@@ -156,19 +159,19 @@ class ChannelSource:
         large = self.large_scale.gains(nodes, moment)
         error_std, estimator = impairments.error_std(large.path_gain), impairments.csi_estimator
         at_estimates, during = self._gains(nodes, large.line_of_sight, moment, instants)
-        amplitude = np.sqrt(large.path_gain)[:, None, None]
+        amplitude = np.sqrt(large.path_gain)[:, None, None, None]
         specular = np.zeros(at_estimates.shape, dtype=np.complex128)
         if estimator == "mmse" and np.any(error_std > 0):
             specular = self._specular(nodes, large.line_of_sight, moment, instants.estimates)
         draws = self._fresh("fading/csi_error", nodes, moment)
         estimate = estimate_channel(amplitude * at_estimates, large.path_gain, error_std, estimator, draws, specular)
-        known_power = np.abs(specular[:, 0, 0]) ** 2
+        known_power = np.abs(specular[:, 0, 0, 0]) ** 2
         power = self.impairments.mean_estimate_power(large.path_gain, known_power)
         channel = amplitude * during
         if impairments.phase_std > 0:
             turned = phase_errors(impairments.phase_std, self._fresh("phase_error", nodes, moment))
-            channel = channel * turned[:, None, None]
-        return Channels(channel[:, :, None], estimate[:, :, None], large.path_gain, power, known_power)
+            channel = channel * turned[:, None, None, None]
+        return Channels(channel, estimate, large.path_gain, power, known_power)
 
     def channel_given_estimate(
         self, nodes: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants = AT_ONCE
@@ -186,33 +189,17 @@ class ChannelSource:
     def _gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, instants: Instants
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        # Small-scale gains at the times of estimates (n, R, A) and of the pieces (n, T, A)
+        # Small-scale gains at the times of estimates (n, R, F, A) and of the pieces (n, T, F, A)
         at_once, estimates = instants is AT_ONCE, instants.estimates.shape[-1]
         times = AT_START if at_once else np.concatenate([instants.estimates, instants.pieces], axis=-1)
-        each = [self._at_antenna(fading, nodes, line_of_sight, moment, times) for fading in self.antennas]
-        gains = np.stack(each, axis=2)
+        gains = np.stack([each.over(nodes, line_of_sight, moment, times) for each in self.antennas], axis=3)
         if self.array is not None:
-            rays = [fading.specular(nodes, line_of_sight, moment, times) for fading in self.antennas]
-            gains = self.array.received(gains - np.stack(rays, axis=2), rays[0], nodes, moment)
+            rays = [each.specular(nodes, line_of_sight, moment, times) for each in self.antennas]
+            gains = self.array.received(gains - np.stack(rays, axis=3), rays[0], nodes, moment)
         if at_once:
             return gains, gains
         gains = gains * self._rotation(nodes, times)
         return gains[:, :estimates], gains[:, estimates:]
-
-    def _at_antenna(
-        self,
-        fading: Fading,
-        nodes: NDArray[np.int64],
-        line_of_sight: NDArray[np.bool_],
-        moment: Moment,
-        times: NDArray[np.float64],
-    ) -> NDArray[np.complex128]:
-        # (n, T) gains at one antenna
-        if times is AT_START:
-            found = fading.gains(nodes, line_of_sight, moment)
-            return returned("correlation", fading, "gains", found, nodes.shape, kind=np.number, finite=True)[:, None]
-        found, shape = fading.over(nodes, line_of_sight, moment, times), (len(nodes), times.shape[-1])
-        return returned("correlation", fading, "over", found, shape, kind=np.number, finite=True)
 
     def _specular(
         self,
@@ -221,25 +208,27 @@ class ChannelSource:
         moment: Moment,
         times: NDArray[np.float64],
     ) -> NDArray[np.complex128]:
-        # (n, T, A) the part of the small-scale gains that the receiver knows
-        ray = self.fading.specular(nodes, line_of_sight, moment, times)[:, :, None] * self._rotation(nodes, times)
+        # (n, T, F, A) the part of the small-scale gains that the receiver knows
+        ray = self.antennas[0].specular(nodes, line_of_sight, moment, times)
+        known = ray[:, :, :, None] * self._rotation(nodes, times)
         if self.array is None:
-            return np.asarray(ray)
-        nothing = np.zeros((*ray.shape[:2], len(self.antennas)), dtype=np.complex128)
-        return self.array.received(nothing, ray[:, :, 0], nodes, moment)
+            return np.asarray(known)
+        nothing = np.zeros((*ray.shape, len(self.antennas)), dtype=np.complex128)
+        return self.array.received(nothing, known[:, :, :, 0], nodes, moment)
 
     def _rotation(self, nodes: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.complex128] | float:
-        # (n, T, 1) what carrier frequency offsets do to gains; 1 where there are none
+        # (n, T, 1, 1) what carrier frequency offsets do to gains; 1 where there are none
         if self.impairments.cfo_hz == 0.0:
             return 1.0
         offsets_hz = carrier_offsets(self.impairments.cfo_hz, self.draws.of_nodes("cfo", nodes))
-        return np.asarray(np.exp(2j * np.pi * offsets_hz[:, None] * times))[:, :, None]
+        return np.asarray(np.exp(2j * np.pi * offsets_hz[:, None] * times))[:, :, None, None]
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
         placement = self.large_scale.placement if isinstance(self.large_scale, DistanceGain) else None
-        further = {f"fading{antenna}": fading for antenna, fading in enumerate(self.further, start=1)}
-        parts = memories_among(placement=placement, large_scale=self.large_scale, fading=self.fading, **further)
+        paths = [tap for antenna in self.antennas for tap in antenna.taps]
+        fading = {f"fading{number or ''}": path for number, path in enumerate(paths)}
+        parts = memories_among(placement=placement, large_scale=self.large_scale, **fading)
         return {f"{self.draws.kind}{self.draws.site}{name}": part for name, part in parts.items()}
 
 

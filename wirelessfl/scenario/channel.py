@@ -50,6 +50,19 @@ class StaticFading(CoreVariant, core="wirelessfl.radio.fading:Static"):
     model: Literal["static"] = key("static", "No fading: h = 1 for every client in every round.")
 
 
+class TdlFading(CoreVariant, core="wirelessfl.radio:tapped_delay_line", core_names={"groups": None}):
+    """Multipath by delay: a channel that differs between subcarriers."""
+
+    model: Literal["tdl"] = key("tdl", "Tapped delay line: paths of different delays, gains that differ over the band.")
+    profile: Literal["A", "B", "C", "D", "E", "exponential"] = key(
+        "A", "Profile of TR 38.901, Tables 7.7.2-1 to 7.7.2-5 (D and E with a line of sight), or an exponential one."
+    )
+    delay_spread_s: Annotated[float, Field(ge=0, le=1e-3)] = key(100e-9, "Root mean square delay spread [s].")
+    groups: Annotated[int, Field(ge=1, le=4096)] = key(
+        16, "Groups of subcarriers F, each with one gain; a divisor of the number of subcarriers with timing.ofdm."
+    )
+
+
 class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_fading", files=("file",)):
     """Gains recorded or measured beforehand."""
 
@@ -72,7 +85,7 @@ class ExternalFading(
 
 
 Fading = Annotated[
-    RayleighFading | RicianFading | NakagamiFading | StaticFading | RecordedFading | ExternalFading,
+    RayleighFading | RicianFading | NakagamiFading | StaticFading | TdlFading | RecordedFading | ExternalFading,
     Family("model", default="rayleigh"),
 ]
 

@@ -9,6 +9,7 @@ from wirelessfl.scenario.channel import (
     RayleighFading,
     RecordedFading,
     RicianFading,
+    TdlFading,
 )
 from wirelessfl.scenario.clients import RecordedAvailability
 from wirelessfl.scenario.geography import (
@@ -20,18 +21,18 @@ from wirelessfl.scenario.geography import (
 from wirelessfl.scenario.reception import ArrayReceiver, NoCorrelation
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.training import FedAvg, FedProx, ServerSgd
-from wirelessfl.scenario.uplink import DigitalLink, OverTheAir, jammer_of
+from wirelessfl.scenario.uplink import DigitalLink, Ideal, OverTheAir, jammer_of
 
 
 def radio_rules(scenario: Sections) -> list[Rule]:
     """Rules of the channel and around it."""
-    parts = (_fading, _arrays, _waveform, _estimates, _placement, _faults, _topology)
+    parts = (_fading, _arrays, _subcarriers, _waveform, _estimates, _placement, _faults, _topology)
     return [rule for rules_of in parts for rule in rules_of(scenario)]
 
 
 def _fading(scenario: Sections) -> list[Rule]:
     fading, correlation = scenario.channel.fading, scenario.channel.correlation
-    scattered = isinstance(fading, RayleighFading | RicianFading)
+    scattered = isinstance(fading, RayleighFading | RicianFading | TdlFading)
     return [
         (
             isinstance(fading, RecordedFading) and fading.file is None,
@@ -43,7 +44,7 @@ def _fading(scenario: Sections) -> list[Rule]:
             isinstance(correlation, GaussMarkovFading | ClarkeFading) and not scattered,
             "channel.correlation.model",
             f"{correlation.model} with {fading.model} fading",
-            "independent, or rayleigh | rician fading, whose scattered part can be correlated",
+            "independent, or rayleigh | rician | tdl fading, whose scattered part can be correlated",
         ),
     ]
 
@@ -52,7 +53,7 @@ def _arrays(scenario: Sections) -> list[Rule]:
     receiver, fading = getattr(scenario.uplink, "receiver", None), scenario.channel.fading
     if not isinstance(receiver, ArrayReceiver) or receiver.antennas == 1:
         return []
-    correlated, scattered = receiver.correlation, isinstance(fading, RayleighFading | RicianFading)
+    correlated, scattered = receiver.correlation, isinstance(fading, RayleighFading | RicianFading | TdlFading)
     return [
         (
             isinstance(fading, RecordedFading),
@@ -64,7 +65,34 @@ def _arrays(scenario: Sections) -> list[Rule]:
             not isinstance(correlated, NoCorrelation) and not scattered,
             "uplink.receiver.correlation.model",
             f"{correlated.model} with {fading.model} fading",
-            "none, or rayleigh | rician fading, whose scattered part can be correlated",
+            "none, or rayleigh | rician | tdl fading, whose scattered part can be correlated",
+        ),
+    ]
+
+
+def _subcarriers(scenario: Sections) -> list[Rule]:
+    fading, sync, ofdm, uplink = scenario.channel.fading, scenario.channel.sync, scenario.timing.ofdm, scenario.uplink
+    if not isinstance(fading, TdlFading):
+        return []
+    grid = 0 if ofdm is None else ofdm.subcarriers or int(scenario.timing.bandwidth_hz / ofdm.subcarrier_spacing_hz)
+    return [
+        (
+            not isinstance(uplink, OverTheAir | Ideal),
+            "channel.fading.model",
+            f"tdl with uplink.kind: {uplink.kind}",
+            "fading that is flat over the band, or over_the_air",
+        ),
+        (
+            grid % fading.groups != 0,
+            "channel.fading.groups",
+            f"{fading.groups} with {grid} subcarriers (timing.ofdm)",
+            "a divisor of them",
+        ),
+        (
+            sync.waveform == "ofdm" and sync.max_offset > 0 and fading.groups > 1,
+            "channel.sync.max_offset",
+            f"{sync.max_offset:g} with tdl fading, which turns subcarriers by itself",
+            "0, or a longer delay_spread_s",
         ),
     ]
 

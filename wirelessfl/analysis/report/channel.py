@@ -19,6 +19,7 @@ from wirelessfl.scenario.channel import (
     RecordedFading,
     RicianFading,
     StaticFading,
+    TdlFading,
 )
 from wirelessfl.scenario.geography import Tr38901PathLoss
 from wirelessfl.trace import at_slot_start
@@ -88,6 +89,12 @@ def power_law(scenario: Scenario) -> PowerLaw | str:
             return PowerLaw(words, partial(gamma_density, m), partial(gamma_distribution, m))
         case StaticFading():
             return "|h|²/β = 1 on every link"
+        case TdlFading():
+            if fading.profile in ("D", "E"):
+                return f"not drawn: a line of sight beside the scattering of profile {fading.profile}"
+            return PowerLaw(
+                "Exp(1), Rayleigh at every frequency", partial(gamma_density, 1.0), partial(gamma_distribution, 1.0)
+            )
         case RecordedFading():
             return "not known: the gains are recorded ones"
         case ExternalFading():

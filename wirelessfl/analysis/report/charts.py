@@ -62,6 +62,7 @@ class Chart:
         log_x: names of the x axes that are; the same in all charts of a section that share them.
         low: lower end of the y axis; None for that of the values.
         high: upper end of the y axis.
+        fits_bands: whether the y axis holds bands as a whole; of confidence intervals of few seeds it holds a part.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Chart:
     log_x: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    fits_bands: bool = True
 
     @property
     def linked(self) -> bool:
@@ -94,6 +96,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
         "logX": list(chart.log_x),
         "low": chart.low,
         "high": chart.high,
+        "fitsBands": chart.fits_bands,
         "curves": [_curve_data(curve) for curve in chart.curves],
     }
 

@@ -60,6 +60,7 @@ def overlaid(overlay: Overlay, prefix: str, title: str = "", remark: str = "") -
             x_labels=labels,
             log=is_logarithmic(metric),
             log_x=wide,
+            fits_bands=False,
         )
         for metric in COMPARED
         if any(np.isfinite(run[metric]).any() for entry in overlay.entries for run in entry.runs)

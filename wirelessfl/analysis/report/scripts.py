@@ -15,7 +15,7 @@ LIBRARY = "vendor/echarts.min.js"
 LICENCES = ("vendor/NOTICE", "vendor/LICENSE")
 SCRIPTS = (
     *("numbers", "gestures", "plot", "curves", "section", "tables"),
-    *("columns", "shades", "raster", "activities", "timeline", "map", "life", "start"),
+    *("columns", "shades", "client_keys", "raster", "activities", "timeline", "map", "life", "start"),
 )
 """Scripts of the page, in the order in which they need each other."""
 

@@ -5,6 +5,7 @@ Each part is asked for some nodes at a moment and answers for these alone. Where
 ever asked; asking twice in a round gives the same answer.
 """
 
+from wirelessfl.radio.propagation.antenna import AntennaGains, FlatGains, SelectiveGains
 from wirelessfl.radio.propagation.array import (
     AntennaArray,
     ArrayGeometry,
@@ -21,6 +22,7 @@ from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placem
 
 __all__ = [
     "AntennaArray",
+    "AntennaGains",
     "ArrayGeometry",
     "BlockFading",
     "ClarkeFading",
@@ -30,6 +32,7 @@ __all__ = [
     "Draws",
     "ExponentialCorrelation",
     "Fading",
+    "FlatGains",
     "GaussMarkovFading",
     "GivenDoppler",
     "IndependentAntennas",
@@ -40,6 +43,7 @@ __all__ = [
     "MotionDoppler",
     "OneRing",
     "Placement",
+    "SelectiveGains",
     "SpatialCorrelation",
     "Standing",
     "UnitGain",

@@ -182,16 +182,16 @@ class AntennaArray:
         nodes: NDArray[np.int64],
         moment: Moment,
     ) -> NDArray[np.complex128]:
-        """The gains (n, T, A) at all antennas.
+        """The gains (n, T, F, A) at all antennas.
 
         Args:
-            scattered: (n, T, A) scattered parts, independent between antennas.
-            ray: (n, T) direct rays at the first antenna.
+            scattered: (n, T, F, A) scattered parts, independent between antennas.
+            ray: (n, T, F) direct rays at the first antenna.
             nodes: whose links they are.
             moment: when.
         """
         azimuth, elevation = self.directions(nodes, moment)
         root = self.correlation.root(self.geometry, azimuth)
         if root is not None:
-            scattered = scattered @ root.swapaxes(-1, -2)
-        return np.asarray(scattered + ray[:, :, None] * self.geometry.steering(azimuth, elevation)[:, None])
+            scattered = scattered @ root.swapaxes(-1, -2)[:, None]
+        return np.asarray(scattered + ray[..., None] * self.geometry.steering(azimuth, elevation)[:, None, None])

@@ -80,8 +80,8 @@ class CurveChart {
     this.draw();
   }
 
-  // Over all curves, and over their bands up to half the range of the curves beyond them: the band of two seeds is
-  // thirteen times as wide as they are apart, and would leave flat lines.
+  // Over all curves and their bands. Of confidence intervals, up to half the range of the curves beyond them: that of two
+  // seeds is thirteen times as wide as they are apart, and would leave flat lines.
   yRange([from, to]) {
     const { log } = this.data, allowed = log ? (value) => value > 0 && value < Infinity : Number.isFinite;
     const inside = (lists) => this.curves.flatMap((curve, at) => {
@@ -93,7 +93,7 @@ class CurveChart {
     const lines = scaled(rangeOf(inside((curve) => [curve.y]), allowed));
     if (lines === null) return null;
     const bands = scaled(rangeOf(inside((curve) => [curve.low, curve.high]), allowed)) ?? lines;
-    const beyond = 0.5 * (lines[1] - lines[0]) || (log ? 0.1 : Math.abs(lines[1]) / 10 || 1);
+    const beyond = this.data.fitsBands ? Infinity : 0.5 * (lines[1] - lines[0]) || (log ? 0.1 : Math.abs(lines[1]) / 10 || 1);
     const low = Math.min(lines[0], Math.max(bands[0], lines[0] - beyond)), high = Math.max(lines[1], Math.min(bands[1], lines[1] + beyond));
     if (log) {
       const room = Math.max(0.05, 0.04 * (high - low));

@@ -8,13 +8,18 @@ class ClientMap {
     Object.assign(this, { section, figure, cells, map: data, pick, shown: null, picked: -1 });
     this.plot = new Plot(figure.querySelector(".plot"), { description: figure.querySelector("figcaption").textContent, zoomsY: true });
     this.shades = new Shades(cells, figure.querySelector(".shade"), () => this.draw());
+    this.keys = new ClientKeys(this, pick);
     listenTo(this.plot, {
       hover: (px, py) => this.hover(px, py),
-      leave: () => this.plot.say(null),
+      leave: () => this.keys.leave(),
       show: (part) => { this.shown = part; this.draw(); },
-      choose: (px, py) => { const at = px === undefined ? -1 : this.nearest(px, py); if (at >= 0) pick(at); },
-      step: (by) => section.step(by),
-      climb: () => false,
+      choose: (px, py) => {
+        if (px === undefined) { this.keys.open(); return; }
+        const at = this.nearest(px, py);
+        if (at >= 0) pick(at);
+      },
+      step: (by) => this.keys.step(by),
+      climb: (by) => this.keys.climb(by),
     });
     const button = (name, act) => figure.querySelector(`.${name}`).addEventListener("click", act);
     button("closer", () => { this.shown = this.plot.zoomed(0.5); this.draw(); });
@@ -87,6 +92,7 @@ class ClientMap {
     const none = this.schematic ? { ticks: [], name: "" } : {};
     this.plot.draw({ x: { name: "m", ...none }, y: { name: "m", ...none } }, pictureSeries(this.plot, (context) => this.paint(context)));
     this.drawLegend();
+    this.keys.show();
   }
 
   paint(context) {
@@ -157,11 +163,26 @@ class ClientMap {
 
   hover(px, py) {
     const client = this.nearest(px, py);
-    if (client < 0) { this.plot.say(null); return; }
+    if (client < 0) this.plot.say(null); else this.plot.say(this.linesOf(client), px, py);
+  }
+
+  linesOf(client) {
     const words = this.shades.words(this.cells.find(this.round, client));
     const lines = [`client ${this.cells.ids[client]}, round ${this.section.rounds[this.round]}`, ...words];
     if (!this.schematic) lines.push(`at ${this.placeOf(client, this.round).map((value) => numberText(value, 4)).join(", ")} m`);
-    this.plot.say(lines, px, py);
+    return lines;
+  }
+
+  spotOf(client) {
+    const [x, y] = this.placeOf(client, this.round);
+    return [this.plot.pxOf(x), this.plot.pyOf(y)];
+  }
+
+  reveal(client) {
+    if (this.shown === null) return;
+    const [x, y] = this.placeOf(client, this.round);
+    this.shown = { x: movedTo(this.shown.x, x), y: movedTo(this.shown.y, y) };
+    this.draw();
   }
 
   showCursor() {

@@ -44,6 +44,12 @@ function nearestPosition(values, x) {
   return x - values[before] <= values[after] - x ? before : after;
 }
 
+// A part of an axis, as long as before, moved as little as it takes to hold `at`.
+function movedTo([low, high], at) {
+  const by = at < low ? at - low : at > high ? at - high : 0;
+  return [low + by, high + by];
+}
+
 // Least and largest finite number of several lists; null where there is none.
 function rangeOf(lists, wanted = Number.isFinite) {
   let low = Infinity, high = -Infinity;

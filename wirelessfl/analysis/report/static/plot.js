@@ -2,7 +2,7 @@
 //
 // The plot sets the ends of both axes itself, so that charts that are linked show the same part at the same place.
 
-const MARGIN = { left: 58, right: 14, top: 10, bottom: 40 };
+const MARGIN = { left: 64, right: 14, top: 10, bottom: 40 };
 const PART = 1e-9;
 
 class Plot {
@@ -21,9 +21,11 @@ class Plot {
     this.line.className = "cursor";
     this.part = host.appendChild(document.createElement("div"));
     this.part.className = "part";
+    this.spot = host.appendChild(document.createElement("div"));
+    this.spot.className = "spot";
     this.note = host.appendChild(document.createElement("div"));
     this.note.className = "note";
-    for (const mark of [this.line, this.part, this.note]) mark.hidden = true;
+    for (const mark of [this.line, this.part, this.spot, this.note]) mark.hidden = true;
   }
 
   get inner() {
@@ -92,7 +94,7 @@ class Plot {
       const at = ticks ?? (log ? logTicks(low, high) : linearTicks(low, high, most, whole));
       const words = labels ?? ((value) => (log ? numberText(10 ** value, 3, 1e4) : numberText(value, 6)));
       return {
-        type: "value", min: low, max: high, name, nameLocation: "middle", nameGap: kind === "x" ? 24 : 40,
+        type: "value", min: low, max: high, name, nameLocation: "middle", nameGap: kind === "x" ? 24 : 48,
         nameTextStyle: { color: ink, fontSize: 12 }, axisLine: { show: true, onZero: false, lineStyle: { color: ink } },
         axisTick: { show: true, customValues: at, lineStyle: { color: ink } },
         axisLabel: { color: ink, fontSize: 11, customValues: at, formatter: words, hideOverlap: true },
@@ -119,6 +121,12 @@ class Plot {
     this.line.hidden = !(at >= left - PART && at <= left + width + PART);
     if (this.line.hidden) return;
     this.line.style.cssText = `left:${at}px;top:${top}px;height:${height}px`;
+  }
+
+  // A ring around a place; null takes it away.
+  showSpot(place) {
+    this.spot.hidden = place === null;
+    if (place !== null) this.spot.style.cssText = `left:${place[0]}px;top:${place[1]}px`;
   }
 
   // The part between two places that a drag has chosen so far; null takes the mark away.

@@ -78,13 +78,14 @@ class StatusChart {
     this.empty = figure.querySelector(".empty");
     this.shades = new Shades(cells, figure.querySelector(".shade"), () => this.draw());
     this.plot = new Plot(figure.querySelector(".plot"), { description: figure.querySelector("figcaption").textContent, zoomsY: true });
+    this.keys = new ClientKeys(this, pick);
     listenTo(this.plot, {
       hover: (px, py) => this.hover(px, py),
-      leave: () => this.plot.say(null),
+      leave: () => this.keys.leave(),
       show: (part) => { this.y = part ? this.within(part.y) : null; section.show(part?.x ?? null); },
-      choose: (px, py) => { if (px !== undefined) this.choose(px, py); },
-      step: (by) => section.step(by),
-      climb: () => false,
+      choose: (px, py) => { if (px === undefined) this.keys.open(); else this.choose(px, py); },
+      step: (by) => this.keys.step(by),
+      climb: (by) => (only === null ? this.keys.climb(by) : false),
     });
   }
 
@@ -101,6 +102,15 @@ class StatusChart {
     for (let at = 0; at < ends.length; at++) if (Number.isNaN(ends[at])) ends[at] = at ? ends[at - 1] : 0;
     ends.begin = whole ? known[0] - 0.5 : 0;
     return ends;
+  }
+
+  // Whether a part of the clients is shown; the part of the rounds is that of the section.
+  get zoomed() {
+    return this.y !== null;
+  }
+
+  showAll() {
+    this.y = null;
   }
 
   within([low, high]) {
@@ -136,9 +146,28 @@ class StatusChart {
   }
 
   hover(px, py) {
-    const [round, client] = this.at(px, py), cell = this.cells.find(round, client);
+    const [round, client] = this.at(px, py);
     this.section.setPosition(round);
-    this.plot.say([`client ${this.cells.ids[client]}, round ${this.section.rounds[round]}`, ...this.shades.words(cell)], px, py);
+    this.plot.say(this.linesOf(client), px, py);
+  }
+
+  linesOf(client) {
+    const round = this.section.position ?? this.cells.rounds - 1;
+    return [`client ${this.cells.ids[client]}, round ${this.section.rounds[round]}`, ...this.shades.words(this.cells.find(round, client))];
+  }
+
+  spotOf(client) {
+    const at = this.section.position ?? this.cells.rounds - 1, ends = this.ends;
+    if (!ends) return [NaN, NaN];
+    return [this.plot.pxOf(((at > 0 ? ends[at - 1] : ends.begin) + ends[at]) / 2), this.plot.pyOf(this.cells.rowOf(client))];
+  }
+
+  reveal(client) {
+    if (this.y === null) return;
+    const row = this.cells.rowOf(client), [low, high] = movedTo(this.y, row);
+    if (low === this.y[0]) return;
+    this.y = this.within([low, high]);
+    this.draw();
   }
 
   choose(px, py) {
@@ -148,6 +177,7 @@ class StatusChart {
   }
 
   showCursor() {
+    this.keys.show();
     this.plot.showCursor(this.section.x);
   }
 

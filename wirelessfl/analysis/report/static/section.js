@@ -57,6 +57,7 @@ class Section {
       this.shown = low <= full[0] && high >= full[1] ? null : [low, high];
     } else {
       this.shown = null;
+      for (const view of this.views) view.showAll?.();
     }
     this.redraw();
   }
@@ -81,6 +82,10 @@ class Section {
     }
     const last = this.rounds.length - 1, from = this.position ?? (by > 0 ? -1 : last + 1);
     this.setPosition(Math.min(last, Math.max(0, from + by)));
+    if (this.shown && Number.isFinite(this.x)) {
+      const moved = movedTo(this.shown, this.x);
+      if (moved[0] !== this.shown[0]) this.show(moved);
+    }
     this.tell();
   }
 
@@ -104,7 +109,7 @@ class Section {
   }
 
   redraw() {
-    this.element.querySelector(".bar .reset")?.toggleAttribute("disabled", this.shown === null);
+    this.element.querySelector(".bar .reset")?.toggleAttribute("disabled", this.shown === null && !this.views.some((view) => view.zoomed));
     for (const view of this.views) view.draw();
   }
 

@@ -14,13 +14,14 @@ class Timeline {
     // Rows from above: server, jammer, then the clients; the first two as high as several clients where these are many.
     this.thick = Math.max(1, Math.ceil(cells.clients / 25));
     this.rows = cells.clients + (messages.blocks.length ? 2 * this.thick : 0);
+    this.keys = new ClientKeys(this, pick);
     listenTo(this.plot, {
       hover: (px, py) => this.hover(px, py),
-      leave: () => this.plot.say(null),
+      leave: () => this.keys.leave(),
       show: (part) => this.show(part),
-      choose: (px, py) => { if (px !== undefined) this.choose(px, py); },
-      step: (by) => section.step(by),
-      climb: () => false,
+      choose: (px, py) => { if (px === undefined) this.keys.open(); else this.choose(px, py); },
+      step: (by) => this.step(by),
+      climb: (by) => this.keys.climb(by),
     });
     const button = (name, act) => figure.querySelector(`.${name}`).addEventListener("click", act);
     button("closer", () => this.show(this.plot.zoomed(0.5)));
@@ -156,9 +157,13 @@ class Timeline {
   }
 
   hover(px, py) {
-    const { node, x, mark, stretch } = this.at(px, py), isClient = node >= FIRST_CLIENT;
-    const round = Math.min(this.cells.rounds - 1, positionOf(this.times.ends, x) + 1);
+    const round = Math.min(this.cells.rounds - 1, positionOf(this.times.ends, this.plot.xOf(px)) + 1);
     this.section.setPosition(round);
+    this.plot.say(this.linesAt(px, py, round), px, py);
+  }
+
+  linesAt(px, py, round) {
+    const { node, mark, stretch } = this.at(px, py), isClient = node >= FIRST_CLIENT;
     const lines = [`${isClient ? "client " : ""}${this.nameOf(node)}`];
     if (mark) lines.push(`${statusWords(mark.kind)} at ${numberText(mark.time, 8)} s, round ${mark.round}`);
     if (stretch) {
@@ -170,7 +175,34 @@ class Timeline {
       const cell = this.cells.find(round, node - FIRST_CLIENT);
       lines.push(`round ${this.section.rounds[round]}: ${cell < 0 ? "not selected" : statusWords(this.cells.statuses[this.cells.status[cell]])}`);
     }
-    this.plot.say(lines, px, py);
+    return lines;
+  }
+
+  // Middle of the round under the cursor, in the part of it that is shown.
+  get middle() {
+    const at = this.section.position ?? 0, begin = at ? this.times.ends[at - 1] : 0, end = this.times.ends[at];
+    const [low, high] = this.plot.window.x, [from, to] = [Math.max(low, begin), Math.min(high, end)];
+    return from <= to ? (from + to) / 2 : (begin + end) / 2;
+  }
+
+  spotOf(client) {
+    return [this.plot.pxOf(this.middle), this.plot.pyOf(this.cells.rowOf(client))];
+  }
+
+  linesOf(client) {
+    return this.linesAt(...this.spotOf(client), this.section.position ?? 0);
+  }
+
+  reveal(client) {
+    const { x, y } = this.plot.window, shown = { x: movedTo(x, this.middle), y: movedTo(y, this.cells.rowOf(client)) };
+    if (shown.x[0] !== x[0] || shown.y[0] !== y[0]) this.show(shown);
+  }
+
+  step(by) {
+    this.section.step(by);
+    const { x, y } = this.plot.window, moved = movedTo(x, this.middle);
+    if (moved[0] !== x[0]) this.show({ x: moved, y });
+    this.keys.tell();
   }
 
   choose(px, py) {
@@ -180,6 +212,7 @@ class Timeline {
   }
 
   showCursor() {
+    this.keys.show();
     this.plot.showCursor(this.section.position === null ? null : this.times.ends[this.section.position]);
   }
 

@@ -92,7 +92,7 @@ class Transmitters:
             limited = row_norms(symbols)
             norm = np.where(limited > 0, limited, norm)  # a rehearsal has a norm and no update
         gain = np.abs(sent.tx_gain)
-        energy = (self._amplitude(gain.reshape(len(gain), -1), symbols) * norm) ** 2
+        energy = (self._amplitude(self._each_range(gain), symbols) * norm) ** 2
         positions, joules = self.plan.senders[block.positions], energy * self.joules_per_unit
         truncated = (sent.tx_gain == 0).mean(axis=(1, 2))
         record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
@@ -173,7 +173,7 @@ class Transmitters:
         # (k, d) the symbols behind the amplifiers
         with np.errstate(divide="ignore"):
             amplitude = np.sqrt(self.air.symbol_energy) / np.abs(sent.tx_gain)
-        columns = amplitude.reshape(len(amplitude), -1).T
+        columns = self._each_range(amplitude).T
         ranges = ((0, self.air.dimension),) if len(columns) == 1 else self.ranges
         parts = [
             limit_amplitude(symbols[:, first:end], column, self.iq_packing)
@@ -181,8 +181,16 @@ class Transmitters:
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
+    def _each_range(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        # (k, T F) values (k, R, F) of all blocks and groups; (k, 1) where all coordinates share one
+        count, estimates, groups = values.shape
+        if estimates * groups == 1:
+            return values[:, 0]
+        blocks = len(self.ranges) // groups
+        return np.repeat(values, blocks // estimates, axis=1).reshape(count, -1)
+
     def _amplitude(self, gain: NDArray[np.float64], symbols: Any) -> NDArray[np.float64]:
-        # (k,) ‖x_i‖ over the norm of the symbols: the gain (k, R F), in the mean of its square by where they lie
+        # (k,) ‖x_i‖ over the norm of the symbols: the gain (k, T F), in the mean of its square by where they lie
         if gain.shape[1] == 1:
             return gain[:, 0]
         return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))

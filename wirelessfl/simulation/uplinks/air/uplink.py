@@ -118,7 +118,7 @@ class OverTheAir(SlotUplink):
     @property
     def gain_shape(self) -> tuple[int, int, int]:
         """(T, F, A) of the gains: blocks of the slot, groups of subcarriers, antennas."""
-        return (self.schedule.pieces, 1, self.receiver.antennas)
+        return (self.schedule.pieces, self.network.clients.groups, self.receiver.antennas)
 
     @cached_property
     def ranges(self) -> Ranges:
