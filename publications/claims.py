@@ -10,6 +10,7 @@ their number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -43,6 +44,11 @@ class Verdict:
     numbers: str
     reason: str
     effect: Effect | None = None
+
+    @property
+    def one_seed(self) -> bool:
+        """Whether it is open because there is one seed alone, which gives an effect and no interval."""
+        return self.outcome is Outcome.UNDECIDED and self.effect is not None and math.isnan(self.effect.low)
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,8 @@ def weigh(groups: dict[str, list[Level]], least: float = 0.0, scale: Scale = "po
         return Verdict(Outcome.CONFIRMED, numbers, reason, effect)
     open_ones = [name for name in means if name not in surely]
     which = f" for {', '.join(open_ones)}" if len(means) > 1 else ""
-    return Verdict(Outcome.UNDECIDED, numbers, f"{seeds} seeds do not tell the sign{which}", effect)
+    told_open = "one seed gives no interval" if seeds == 1 else f"{seeds} seeds do not tell the sign{which}"
+    return Verdict(Outcome.UNDECIDED, numbers, told_open, effect)
 
 
 def _range_text(levels: Sequence[Level], scale: Scale) -> list[str]:

@@ -22,20 +22,20 @@ class MissingRuns(Exception):
 
 @dataclass(frozen=True)
 class Difference:
-    """A paired difference over seeds: first − second, seed by seed.
+    """A paired difference over seeds: first − second, seed by seed. Of one seed it has a mean and no interval.
 
     Attributes:
         by_seed: Differences of the seeds that both have.
 
     Raises:
-        MissingRuns: there are fewer than two seeds, or a run of one has diverged.
+        MissingRuns: there is no seed that both have, or a run of one has diverged.
     """
 
     by_seed: Mapping[int, float]
 
     def __post_init__(self) -> None:
-        if len(self.by_seed) < 2:
-            raise MissingRuns(f"{len(self.by_seed)} common seeds, an interval needs two")
+        if not self.by_seed:
+            raise MissingRuns("no common seed")
         bad = [seed for seed, one in self.by_seed.items() if not math.isfinite(one)]
         if bad:
             raise MissingRuns(f"no finite number for seed {bad[0]}")
@@ -61,9 +61,11 @@ class Difference:
         return self.half_width_at(ALPHA)
 
     def half_width_at(self, alpha: float) -> float:
-        """Half width of the two-sided interval that misses with probability ``alpha``."""
+        """Half width of the two-sided interval that misses with probability ``alpha``, NaN of one seed."""
         from scipy.stats import t
 
+        if self.seeds == 1:
+            return math.nan
         values = np.array(list(self.by_seed.values()))
         spread = float(values.std(ddof=1)) / math.sqrt(len(values))
         return float(t.ppf(1 - alpha / 2, len(values) - 1)) * spread
@@ -81,14 +83,15 @@ class Difference:
     def text(self, *, percent: bool = True) -> str:
         """For people; in percentage points where it is one of accuracies."""
         scale, unit = (100.0, " points") if percent else (1.0, "")
-        return f"{scale * self.mean:+.3g} ± {scale * self.half_width:.2g}{unit}"
+        span = "" if self.seeds == 1 else f" ± {scale * self.half_width:.2g}"
+        return f"{scale * self.mean:+.3g}{span}{unit}"
 
 
 def average(differences: Sequence[Difference]) -> Difference:
     """The mean effect over levels: the mean of their differences within every seed that all of them have.
 
     Raises:
-        MissingRuns: fewer than two seeds have all levels.
+        MissingRuns: no seed has all levels.
     """
     seeds = sorted(set.intersection(*(set(one.by_seed) for one in differences)))
     return Difference({seed: float(np.mean([one.by_seed[seed] for one in differences])) for seed in seeds})

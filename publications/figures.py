@@ -203,8 +203,13 @@ def write_figure(figure: PaperFigure, tables: Tables, folder: Path) -> None:
     try:
         write_both(lambda: figure.draw(tables), folder, figure.name, str(tables.about["paper"]))
     except MissingRuns:
-        for end in (".svg", "-dark.svg", ".png"):
-            (folder / f"{figure.name}{end}").unlink(missing_ok=True)
+        remove_picture(folder, figure.name)
+
+
+def remove_picture(folder: Path, name: str) -> None:
+    """Remove the files of a picture that no longer follows from the runs."""
+    for end in (".svg", "-dark.svg", ".png"):
+        (folder / f"{name}{end}").unlink(missing_ok=True)
 
 
 def write_both(draw: Callable[[], Figure], folder: Path, name: str, paper: str) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import wirelessfl as wfl
+from publications.claims import Outcome, Verdict
 from publications.effects import MissingRuns
-from publications.figures import write_both, write_figure
+from publications.figures import remove_picture, write_both, write_figure
 from publications.files import write_rows, write_study
 from publications.forest import draw_forest
 from publications.long_table import long_table
@@ -83,6 +84,8 @@ def remake_claims(paper: Paper, results: Results, root: Path) -> None:
     write_rows(folder / "claims.levels.csv", level_rows(judged))
     if any(one.verdict.effect for one in judged):
         write_both(lambda: draw_forest(judged), folder, CLAIMS, paper.name)
+    else:
+        remove_picture(folder, CLAIMS)
     (folder / "claims.md").write_text("\n".join(claim_table(judged)) + "\n", encoding="utf-8")
 
 
@@ -142,7 +145,7 @@ def claim_table(judged: Sequence[Judgement]) -> list[str]:
 def _effect(one: Judgement) -> str:
     effect = one.verdict.effect
     if effect is None:
-        return one.verdict.reason if one.size is None else "–"
+        return one.verdict.reason if one.verdict.outcome is Outcome.NOT_TESTED else "–"
     claimed = f"; claimed: above {_threshold(effect.threshold, effect.scale)}" if effect.threshold else ""
     return effect.text() + (claimed if effect.scale != "ratio" else "")
 
@@ -152,9 +155,15 @@ def _threshold(value: float, scale: str) -> str:
 
 
 def _at_size(one: Judgement) -> str:
-    told = ", ".join(f"{size}: {verdict.outcome.value}" for size, verdict in one.smaller.items())
+    told = ", ".join(f"{size}: {_other_text(verdict)}" for size, verdict in one.others.items())
     words = one.at_paper_size or "–"
     return f"{words} ({told})" if told else words
+
+
+def _other_text(verdict: Verdict) -> str:
+    if verdict.one_seed and verdict.effect is not None:
+        return f"one seed, {verdict.effect.text()}"
+    return verdict.outcome.value
 
 
 def stored_text(tables: Tables) -> str:

@@ -46,6 +46,11 @@ class Provenance:
         return {"device": where, "threads": int(threads.split()[0])} if threads else {}
 
     @property
+    def source(self) -> tuple[str, str, str, str]:
+        """Commit and versions: what decides the numbers of a run on a device."""
+        return self.commit, self.version, self.streams, self.torch
+
+    @property
     def kept(self) -> bool:
         """Whether anything was kept: runs stored before this was done have nothing, and six digits only."""
         return self.version != ""

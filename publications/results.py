@@ -26,20 +26,22 @@ class Judgement:
     Attributes:
         claim: What is claimed.
         verdict: What became of it.
-        size: From which size; None where it is not tested.
-        smaller: Verdicts of smaller sizes, where those can tell too.
+        size: From which size; None where it is not tested, or decided without any run.
+        others: Verdicts of the other sizes, where those can tell too: smaller ones, and a larger one of a single seed.
     """
 
     claim: Claim
     verdict: Verdict
     size: Size | None
-    smaller: Mapping[Size, Verdict]
+    others: Mapping[Size, Verdict]
 
     @property
     def at_paper_size(self) -> str:
         """Whether the verdict is from the paper's own size."""
-        if self.size is None:
+        if self.verdict.outcome is Outcome.NOT_TESTED:
             return ""
+        if self.size is None:
+            return "any size"
         if self.size == "full":
             return "yes"
         return "any size" if self.claim.everywhere else f"no: {self.size}"
@@ -100,16 +102,25 @@ def read_results(paper: Paper, root: Path) -> Results:
 
 
 def judge_all(paper: Paper, results: Results) -> list[Judgement]:
-    """Every claim, judged at the largest size at which it can be."""
+    """Every claim, judged at the largest size at which it can be.
+
+    A size of one seed gives an effect and no interval. It is judged only where no other size has more seeds; else its
+    effect stands beside the verdict.
+    """
     return [_judged(claim, results) for claim in paper.claims]
 
 
 def _judged(claim: Claim, results: Results) -> Judgement:
+    if claim.everywhere:
+        alone = judge(claim, Tables(next(iter(results.values())).about, {}))
+        if alone.outcome is not Outcome.NOT_TESTED:
+            return Judgement(claim, alone, None, {})
     found = {size: judge(claim, tables) for size, tables in results.items()}
     tested = {size: one for size, one in found.items() if one.outcome is not Outcome.NOT_TESTED}
     if not tested:
         return Judgement(claim, next(reversed(found.values())), None, {})
-    size = next(reversed(tested))
+    several = [size for size, one in tested.items() if not one.one_seed]
+    size = (several or list(tested))[-1]
     return Judgement(claim, tested[size], size, {other: one for other, one in tested.items() if other != size})
 
 

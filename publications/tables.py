@@ -125,6 +125,8 @@ class StudyTable:
         """The study with the runs, curves and audits that were stored before and are not here.
 
         Runs of unknown origin stay only where there are no others: numbers of two versions do not stand in one study.
+        Curves and audits have no origin of their own: they stay where the runs of their point are those that were
+        stored with them, and go with runs that were made anew under another commit or version.
 
         Args:
             stored: What was stored.
@@ -134,11 +136,14 @@ class StudyTable:
         kept = {one.run: one for one in stored.runs if one.provenance.kept or not here}
         both = kept | here
         runs = tuple(both[run] for run in ids if run in both)
+        origins = {run.run: run.provenance.source for run in stored.runs}
         points = [run.point for run in runs]
+        anew = [run.point for run in runs if origins.get(run.run) != run.provenance.source]
+        same = [point for point in points if point not in anew]
         drawn = [row.point for row in self.curves]
-        curves = [row for row in stored.curves if row.point not in drawn and row.point in points]
+        curves = [row for row in stored.curves if row.point not in drawn and row.point in same]
         audited = [row.point for row in self.audits]
-        audits = [row for row in stored.audits if row.point not in audited]
+        audits = [row for row in stored.audits if row.point not in audited and row.point in same]
         return replace(
             self,
             runs=runs,
@@ -231,7 +236,7 @@ class Tables:
             metric: One of `METRICS`.
 
         Raises:
-            MissingRuns: fewer than two seeds have both.
+            MissingRuns: no seed has both.
         """
         one = self.study(first[0]).by_seed(metric, first[1])
         other = self.study(second[0]).by_seed(metric, second[1])

@@ -50,8 +50,8 @@ def test_levels_are_averaged_within_a_seed() -> None:
 def test_only_seeds_that_all_levels_have_count() -> None:
     one, other = Difference({1: 0.1, 2: 0.2, 3: 0.3}), Difference({2: 0.4, 3: 0.5, 4: 9.0})
     assert average([one, other]).by_seed == pytest.approx({2: 0.3, 3: 0.4})
-    with pytest.raises(MissingRuns, match="1 common seeds"):
-        average([one, Difference({3: 0.1, 4: 0.1})])
+    with pytest.raises(MissingRuns, match="no common seed"):
+        average([one, Difference({4: 0.1, 5: 0.1})])
     with pytest.raises(MissingRuns, match="no finite number for seed 2"):
         Difference({1: 0.1, 2: math.nan})
 
@@ -64,6 +64,15 @@ def test_the_best_of_several_has_to_beat_each() -> None:
     found = weigh({"a": levels(sure), "b": levels(lost), "c": levels(open_one)})
     assert found.outcome is Outcome.CONTRADICTED and found.reason.endswith("for b")
     assert found.effect is not None and found.effect.name == "b"
+
+
+def test_one_seed_gives_an_effect_and_no_interval() -> None:
+    found = weigh({"a": levels([0.2]), "b": levels([0.1])})
+    assert (found.outcome, found.one_seed, found.reason) == (Outcome.UNDECIDED, True, "one seed gives no interval")
+    assert found.effect is not None and found.effect.text() == "+10 points, b"
+    assert found.numbers == "a: +20 points; b: +10 points"
+    assert same(levels([0.2]), 0.02).one_seed
+    assert not weigh({"": levels([0.2, -0.2])}).one_seed
 
 
 def test_beyond_a_threshold() -> None:

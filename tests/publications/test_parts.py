@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from publications import parts
 from publications.catalogue import PAPERS
-from publications.claims import Outcome
+from publications.claims import Claim, Outcome, verdict
 from publications.effects import MissingRuns
 from publications.figures import COLOURS, GREY, draw_curves, draw_paper, draw_reference
 from publications.forest import draw_forest
@@ -47,8 +47,38 @@ def test_a_claim_is_judged_at_the_largest_size_that_has_it(both: Path) -> None:
         ("full", "yes"),
         ("small", "no: small"),  # of one point in full the last seed is missing
     ]
-    assert judged[0].smaller["small"].outcome is Outcome.CONFIRMED
+    assert judged[0].others["small"].outcome is Outcome.CONFIRMED
     assert judged[4].size is None
+
+
+def test_one_seed_of_a_larger_size_does_not_replace_an_interval(tmp_path: Path) -> None:
+    first = TABLES.study("first")
+    table = replace(first, runs=tuple(run for run in first.runs if run.seed == 1), stored=3)
+    about = {**ABOUT, "size": "full", "seeds": {"first": [1]}, "runs": {"first": 3}}
+    write_page(EXAMPLE, Tables(about, {"first": table}), tmp_path)
+    write_page(EXAMPLE, Tables({**ABOUT, "runs": {}}, {}), tmp_path)
+    (alone, *_) = judge_all(EXAMPLE, read_results(EXAMPLE, tmp_path))
+    assert (alone.size, alone.verdict.outcome) == ("full", Outcome.UNDECIDED)
+    assert "+20 points | yes |" in fill("{{ claims }}", tmp_path, EXAMPLE)
+    write_page(EXAMPLE, TABLES, tmp_path)
+    (both, *_) = judge_all(EXAMPLE, read_results(EXAMPLE, tmp_path))
+    assert (both.size, both.verdict.outcome) == ("small", Outcome.CONFIRMED)
+    assert "| no: small (full: one seed, +20 points) |" in fill("{{ claims }}", tmp_path, EXAMPLE)
+
+
+def test_a_theorem_that_is_judged_without_runs_is_of_no_size(both: Path) -> None:
+    theorem = Claim("It follows.", "Theorem 1", lambda tables: verdict(True, "", ""), everywhere=True)
+    measured = replace(EXAMPLE.claims[0], everywhere=True)
+    found = judge_all(replace(EXAMPLE, claims=(theorem, measured)), read_results(EXAMPLE, both))
+    assert [(one.size, one.at_paper_size) for one in found] == [(None, "any size"), ("full", "yes")]
+    assert judge_all(EXAMPLE, read_results(EXAMPLE, both))[5].at_paper_size == ""  # not tested
+
+
+def test_the_forest_plot_goes_when_no_claim_has_an_effect(both: Path) -> None:
+    folder = both / "papers" / EXAMPLE.name
+    assert (folder / "claims.png").exists()
+    write_page(replace(EXAMPLE, claims=EXAMPLE.claims[4:]), TABLES, both)
+    assert not list(folder.glob("claims*.svg")) and not (folder / "claims.png").exists()
 
 
 def test_the_page_shows_the_largest_size_and_the_small_one_folded(both: Path) -> None:

@@ -29,8 +29,9 @@ def test_a_paired_difference_is_a_paired_t_interval() -> None:
 def test_only_seeds_that_both_have_count() -> None:
     found = TABLES.difference(at("good"), ("second", {SNR: 5}))
     assert found.mean == pytest.approx(np.mean([0.5, 0.3, 0.1]))
-    with pytest.raises(MissingRuns, match="an interval needs two"):
-        Difference.of([0.1])
+    with pytest.raises(MissingRuns, match="no common seed"):
+        Difference.of([])
+    assert Difference.of([0.1]).text() == "+10 points"
 
 
 def test_a_point_has_to_be_one() -> None:
@@ -102,6 +103,13 @@ def test_stored_runs_stay_where_their_traces_are_not_at_hand() -> None:
     both = here.with_stored(table, ids)
     assert (both.runs, both.stored, both.audits) == (table.runs, 9, table.audits)
     assert here.with_stored(table, ids[:3]).runs == table.runs[:3]
+    anew = replace(
+        here, runs=tuple(replace(run, provenance=replace(ORIGIN, commit="fedcba987654")) for run in here.runs)
+    )
+    point = here.runs[0].point
+    after = anew.with_stored(table, ids)
+    assert table.audits[0].point == point and after.audits == ()  # an audit of the commit before
+    assert {row.point[RULE] for row in after.curves} == {row.point[RULE] for row in table.curves} - {point[RULE]}
     unknown = replace(table, runs=tuple(replace(run, provenance=UNKNOWN) for run in table.runs))
     assert here.with_stored(unknown, ids).runs == here.runs
     assert replace(here, runs=()).with_stored(unknown, ids).runs == unknown.runs
