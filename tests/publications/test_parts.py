@@ -17,7 +17,7 @@ from publications.effects import MissingRuns
 from publications.figures import COLOURS, GREY, draw_curves, draw_paper, draw_reference
 from publications.forest import draw_forest
 from publications.markers import fill
-from publications.page import write_page
+from publications.page import CLAIMS, write_page
 from publications.paper import Paper, Setting
 from publications.results import judge_all, read_results
 from publications.studies import STUDIES
@@ -157,6 +157,13 @@ def test_the_forest_plot_has_every_claim_with_an_effect(both: Path) -> None:
     assert colours == [ROLES[name] for name in ("participated", "crashed", "recorded", "crashed")]
     faces = [line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o"]
     assert faces[2] == "none" and "none" not in faces[:2]  # the third is from the small size
+
+
+def test_on_a_narrow_screen_the_forest_plot_scrolls_at_a_readable_width(both: Path) -> None:
+    style = (DOCS.parent / "style.css").read_text(encoding="utf-8")
+    narrow = style.split("The plot of a paper's claims")[1]
+    assert f'img[src*="/{CLAIMS}"]' in narrow and "overflow-x: auto" in narrow and "width: 36rem" in narrow
+    assert f"(example/{CLAIMS}.svg#only-light)" in fill("{{ claims }}", both, EXAMPLE)
 
 
 def test_curves_follow_losses_too_with_a_dashed_reference_and_the_papers_numbers() -> None:
