@@ -180,7 +180,11 @@ FIGURES = (
 SETTING = (
     Setting("rounds", "200", "rounds", "moo"),
     Setting("clients", "not stated", "clients.count", "moo"),
-    Setting("samples", "60,000 (CIFAR-10: 50,000)", "data.limit", "moo"),
+    Setting(
+        "training samples",
+        "60,000 (CIFAR-10: 50,000)",
+        ours={"small": "2,000", "medium": "60,000", "full": "60,000 (CIFAR-10: 10,000)"},
+    ),
     Setting("data sets", "MNIST, Fashion-MNIST, CIFAR-10", "data.dataset.name", "moo"),
     Setting("division", "not iid, not stated how", "data.partition.classes_per_client", "moo"),
     Setting("network", "Tables I and II", "model.name", "moo"),

@@ -140,7 +140,7 @@ THEORY_CLAIMS = (
     ),
     Claim(
         "With the lost term and the lost factor L, Lemma 2 holds.",
-        "ours, publications.convergence.clipping_norm",
+        "ours",
         _mended_lemma_2,
         everywhere=True,
     ),
