@@ -20,8 +20,8 @@ from pathlib import Path
 from h5py._objects import phil
 
 _CPU_S, _WALL_S = 8.0, 300.0
-# A sound trace takes 20 ms and a second for each gigabyte. A loop ends by the time of the processor; the wall time leaves
-# room for a busy machine, where a process gets a small share of it, and ends one that waits.
+# A sound trace takes 20 ms and a second for each gigabyte. The time of the processor ends a loop. The wall time ends
+# a process that waits; it leaves room for a busy machine, where a process gets a small share of the processor.
 _BYTES_PER_S = 50e6
 _MEMORY = 1 << 30
 _MOST_WORDS = 8192
