@@ -7,7 +7,7 @@ acts as noise that is proportional to the signal: the self-distortion.
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -106,16 +106,24 @@ def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[
         updates: Δ (k, d), NumPy or torch.
         ranges: as `coordinate_ranges` gives them.
     """
-    parts = [(updates[:, lo:hi] ** 2).sum(1) for lo, hi in ranges]
-    if hasattr(updates, "new_empty"):  # from a GPU in one copy
-        together = updates.new_empty((len(parts), len(updates)))
-        for row, part in enumerate(parts):
-            together[row] = part
-        parts = together.tolist()
-    energy = np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=1)
     lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
+    energy = np.concatenate([_energies(updates, *alike) for alike in _alike(ranges)], axis=1)
     energy = np.where(energy.sum(axis=1, keepdims=True) > 0, energy, lengths)
     return np.asarray(energy / energy.sum(axis=1, keepdims=True))
+
+
+def _alike(ranges: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, int, int]]:
+    # First coordinate, number and length of neighbouring ranges of one length, of which there are two kinds at most
+    for length, alike in itertools.groupby(ranges, key=lambda ends: ends[1] - ends[0]):
+        some = list(alike)
+        yield some[0][0], len(some), length
+
+
+def _energies(updates: Any, first: int, count: int, length: int) -> NDArray[np.float64]:
+    # (k, n) Σ Δ² over ranges of one length, all in one pass and, from a GPU, in one copy
+    parts = updates[:, first : first + count * length].reshape(len(updates), count, length)
+    energies = (parts**2).sum(2)
+    return np.asarray(energies.cpu() if hasattr(energies, "cpu") else energies, dtype=np.float64)
 
 
 Refresh = Literal["slot", "piece"]
