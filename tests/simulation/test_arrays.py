@@ -54,6 +54,8 @@ def test_the_ledger_counts_all_antennas(combiner: str, jammer: dict[str, Any] | 
     )
     simulation, rounds, _ = run(scenario)
     facts, statement = simulation.ledger.facts, simulation.ledger.statement
+    why = simulation.ledger.why_different()
+    assert any("both quadratures of all antennas" in reason for reason in why)
     for this in rounds:
         release, columns = released(this), this.slots
         channel = columns["channel_re"] + 1j * columns["channel_im"]

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.summary.numbers import last_finite, to_json
+from wirelessfl.summary.picture import draw_summary
 
 CASES: dict[str, dict[str, Any]] = {
     "jammer": {"uplink__jammer": {"epsilon": 1.0}},
@@ -35,6 +37,8 @@ CASES: dict[str, dict[str, Any]] = {
         "uplink__jammer": {"epsilon": 1.0},
     },
     "seldom evaluated": {"evaluate__every": 3},
+    "antennas": {"uplink__receiver": {"antennas": 3, "combiner": "max_min"}, "uplink__jammer": {"epsilon": 1.0}},
+    "subcarriers": {"channel__fading": {"model": "tdl", "groups": 8}, "channel__correlation": {"model": "clarke"}},
     "static": {"channel__fading": {"model": "static"}},
 }
 
@@ -44,6 +48,22 @@ def test_every_kind_of_run_has_a_picture(name: str, tmp_path: Path) -> None:
     result = wfl.simulate(small(**CASES[name]), tmp_path / "run", device="cpu")
     assert result.picture.stat().st_size > 20_000
     assert result.timeline.stat().st_size > 20_000
+
+
+def test_a_run_in_which_nothing_was_sent_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """ε is 0 and not infinite, and a loss that nobody had is not in the legend."""
+    texts, legends = list[str](), list[str]()
+
+    def look(axes: Axes, *arguments: Any, **keys: Any) -> None:
+        texts.extend(text.get_text() for text in axes.texts)
+        legends.extend(axes.get_legend_handles_labels()[1])
+
+    monkeypatch.setattr("wirelessfl.summary.picture.legend_inside", look)
+    result = wfl.simulate(small(**CASES["nobody"]), tmp_path / "run", device="cpu", figures="none")
+    with wfl.open_trace(result.trace) as trace:
+        draw_summary(trace, tmp_path / "summary.png")
+    assert "ε = 0: nothing was sent" in texts
+    assert "test" in legends and "training" not in legends
 
 
 def test_last_finite() -> None:

@@ -72,7 +72,8 @@ def _plot(axes: Axes, rounds: Rounds, values: Values, role: str, label: str) -> 
 
 def _range_from(axes: Axes, low: float, values: Values) -> None:
     high = float(np.max(values, where=np.isfinite(values), initial=low))
-    axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
+    # A line on the lowest value stands clear of the frame
+    axes.set_ylim(*((low, low + 1.08 * (high - low)) if high > low else (low - 0.05, low + 1)))
 
 
 def _accuracy(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
@@ -82,8 +83,9 @@ def _accuracy(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
 
 def _loss(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     found = trace["test_loss"].values, trace["train_loss"].values
-    _plot(axes, rounds, found[0], "loss", "test")
-    _plot(axes, rounds, found[1], "train_loss", "training")
+    for values, role, label in zip(found, ("loss", "train_loss"), ("test", "training"), strict=True):
+        if np.isfinite(values).any() or role == "loss":
+            _plot(axes, rounds, values, role, label)
     axes.set_ylabel("loss (nat)")
     _range_from(axes, 0.0, np.concatenate(found))
     legend_inside(axes)
@@ -98,7 +100,9 @@ def _privacy(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
         log_scale(axes.yaxis)
     else:
         axes.set_yticks([])
-        axes.text(0.5, 0.3, "no finite ε", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        spent = np.stack([trace[f"epsilon_{column}"].values for column in ("published", "accounted")])
+        words = "no finite ε" if np.any(spent != 0) else "ε = 0: nothing was sent"
+        axes.text(0.5, 0.3, words, transform=axes.transAxes, ha="center", va="center", color=GREY)
     legend_inside(axes)
 
 

@@ -155,8 +155,8 @@ class AirRelease(Record):
             ),
             (
                 np.any(self.csi_ratio != 1),
-                "With imperfect channel knowledge the signal is in both quadratures, and the adversary sees both: "
-                "the accounted sensitivity is multiplied by |h/ĥ|.",
+                "With imperfect channel knowledge or several antennas the adversary receives more of a signal than the "
+                "server uses: the accounted sensitivity counts both quadratures of all antennas.",
             ),
             (
                 jammed_for_others,
