@@ -212,7 +212,7 @@ ZCDP_BOUND_CLAIMS = (
     ),
     Claim(
         "With the devices' heterogeneity in it and the lost factor of two restored, the bound holds.",
-        "ours, publications.convergence.local_sgd",
+        "this page",
         _judge(local_sgd_overlay, ZCDP_POINTS, "proven"),
         everywhere=True,
     ),

@@ -190,7 +190,7 @@ THEORY_CLAIMS = (
     ),
     Claim(
         "With the devices' heterogeneity in it and the lost factor of two restored, the bound of Lemma 6 holds.",
-        "ours, publications.convergence.strongly_convex",
+        "this page",
         _mended_lemma_6,
         everywhere=True,
     ),
