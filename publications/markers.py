@@ -31,7 +31,7 @@ from publications.claims import Outcome
 from publications.files import read_rows
 from publications.page import CLAIMS, claim_table, stored_text
 from publications.paper import Paper
-from publications.parts import cost_rows, coverage_rows, setting_rows, total_cost
+from publications.parts import cost_rows, coverage_rows, left_to_run, no_cost, setting_rows, total_cost
 from publications.results import Judgement, Results, judge_all, largest, read_results, size_folder
 from publications.studies import SIZES, PaperStudy, Size
 from publications.tables import StudyTable, Tables
@@ -260,8 +260,16 @@ def _all_costs(root: Path) -> list[str]:
     rows = []
     for paper in PAPERS.values():
         with suppress(OutputError):
-            for size, tables in read_results(paper, root).items():
-                rows.append({"paper": f"[{paper.title}]({paper.name}.md)", "size": size, **total_cost(tables)})
+            results = read_results(paper, root)
+            for size in SIZES:
+                tables = results.get(size)
+                if tables is not None:
+                    told = {**total_cost(tables), "not run": left_to_run(tables)}
+                elif paper.studies_in(size):
+                    told = no_cost(paper, size)
+                else:
+                    continue
+                rows.append({"paper": f"[{paper.title}]({paper.name}.md)", "size": size, **told})
     return markdown(rows) if rows else NOT_RUN
 
 

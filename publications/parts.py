@@ -95,6 +95,21 @@ def total_cost(tables: Tables) -> dict[str, str]:
     return _cost(tables, list(tables.studies), sum(tables.about["runs"].values()))
 
 
+def left_to_run(tables: Tables) -> str:
+    """The studies of which runs are missing, with their number."""
+    missing = {
+        name: planned - (tables.studies[name].stored if name in tables.studies else 0)
+        for name, planned in tables.about["runs"].items()
+    }
+    return ", ".join(f"{name} ({count})" for name, count in missing.items() if count > 0) or "–"
+
+
+def no_cost(paper: Paper, size: Size) -> dict[str, str]:
+    """The row of a size of which nothing has run."""
+    names = ", ".join(study.name for study in paper.studies_in(size))
+    return {"runs": "none", "a run, median": "not run", "all": "–", "on": "–", "not run": names}
+
+
 def _cost(tables: Tables, names: list[str], planned: int) -> dict[str, str]:
     studies = [tables.studies[name] for name in names if name in tables.studies]
     stored = sum(table.stored for table in studies)

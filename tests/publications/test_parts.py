@@ -114,6 +114,18 @@ def test_null_is_put_into_words() -> None:
     assert samples["here, `full`"] == "all" and epochs["here, `small`"] == "–"
 
 
+def test_the_index_names_what_has_not_run(both: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("publications.markers.PAPERS", {EXAMPLE.name: EXAMPLE})
+    medium = replace(EXAMPLE.studies[1], sizes=("medium",))
+    lines = fill("{{ cost }}", both, None).splitlines()
+    assert [line.split(" | ")[-1] for line in lines[2:]] == ["– |", "first (1) |"]
+    assert [line.split(" | ")[1] for line in lines[2:]] == ["small", "full"]
+    monkeypatch.setattr(
+        "publications.markers.PAPERS", {"example": replace(EXAMPLE, studies=(medium, *EXAMPLE.studies))}
+    )
+    assert fill("{{ cost }}", both, None).splitlines()[3].endswith("| medium | none | not run | – | – | second |")
+
+
 def test_our_setting_is_read_from_the_study_files() -> None:
     ota = PAPERS["ota-cross-layer-dp"]
     lines = (
