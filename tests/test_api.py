@@ -171,6 +171,12 @@ def test_arguments_of_wrong_types_are_refused_in_words(wrong: dict[str, Any], wo
         wfl.open_run(None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("entry", [1, None, b"rounds=1"])
+def test_a_list_of_overrides_holds_texts(entry: Any) -> None:
+    with pytest.raises(ScenarioError, match="allowed: texts KEY=VALUE"):
+        wfl.load_scenario("quickstart", [entry])
+
+
 def test_resuming_a_complete_run_only_summarises_it(finished: wfl.Result) -> None:
     before = finished.trace.read_bytes()
     again = wfl.simulate(JAMMED, finished.folder, resume=True, pictures=False)

@@ -73,6 +73,11 @@ def replacing(path: Path) -> Iterator[Path]:
         OutputError: the place cannot be written.
     """
     try:
+        precondition(
+            not path.is_dir(),
+            f"{path} cannot be written: found a folder there; allowed: the name of a file",
+            OutputError,
+        )
         new = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
         direct = path.exists() and not path.is_file()
     except (OSError, ValueError) as error:  # no name, one that is too long, or one with a null character

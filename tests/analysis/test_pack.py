@@ -164,6 +164,14 @@ def test_no_other_file_is_written_over(run: Path, tmp_path: Path) -> None:
     assert note.read_text() == "mine"
 
 
+@pytest.mark.parametrize("place", [".", ".."])
+def test_a_folder_is_no_archive(place: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError) as refused:
+        write_archive([run], Path(place))
+    assert str(refused.value) == f"{place} cannot be written: found a folder there; allowed: the name of a file"
+
+
 def test_an_interrupted_one_leaves_nothing_and_keeps_the_earlier(run: Path, packed: Path) -> None:
     before = packed.read_bytes()
 

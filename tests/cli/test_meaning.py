@@ -72,6 +72,13 @@ def test_bad_numbers_are_refused(arguments: tuple[str, ...]) -> None:
     assert "found" in result.stderr.lower() or "not a valid float" in result.stderr
 
 
+@pytest.mark.parametrize("value", ["-1", "-0.5"])
+def test_a_negative_epsilon_is_no_option(value: str) -> None:
+    result = invoke("2", value)
+    assert result.exit_code == 2
+    assert f"EPSILON: found {value}; allowed: a number of at least 0, or inf" in result.stderr
+
+
 def test_almost_all_is_not_all() -> None:
     shares = [0.5, 0.0048, 0.9996647, 0.99983, 1 - 1e-9, 1.0]
     assert [share_text(share) for share in shares] == ["50.0 %", "0.48 %", "99.97 %", "99.98 %", ">99.99 %", "100 %"]

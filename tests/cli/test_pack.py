@@ -363,3 +363,20 @@ def test_sources_to_read_are_those_that_run(outside: Path) -> None:
             refused.exit_code == 2 and "plugins/law_of_author.py differs from the source in the trace" in refused.stderr
         )
     assert "law_of_author" not in sys.modules
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_name_no_temporary_folder(outside: Path, unpacked_in: Path) -> None:
+    done = call("replay", outside, "--set", "training.optimizer.lr=0.01", "--allow-plugins")
+    assert done.exit_code == 0, done.stderr
+    assert "Warning: code from outside is not here as it was recorded" in done.stderr
+    assert str(unpacked_in) not in done.stderr
+
+
+def test_one_number_is_called_a_number(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SMALL)
+    scenario = wfl.load_scenario(tmp_path / "s.yaml", rounds=1)
+    run = wfl.simulate(scenario, tmp_path / "one", device="cpu", threads=1, pictures=False).folder
+    done = call("replay", run, "--verify")
+    assert done.exit_code == 0, done.stderr
+    assert "not compared: wall_time (1 number):" in done.stdout

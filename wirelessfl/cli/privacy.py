@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from typing_extensions import override
 
 from wirelessfl.cli.terminal import (
     OutputPath,
@@ -145,7 +147,22 @@ def zcdp(as_json: bool, **numbers: Any) -> None:
     _answer(lambda calculators: calculators.zcdp_calculator(**numbers), as_json)
 
 
-@privacy.command()
+class _EpsilonCommand(click.Command):
+    """Command over values of ε: a negative number is refused as a value, not as an option."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            word = next((one for one in given if re.fullmatch(r"-[0-9.][0-9.eE+-]*", one)), None)
+            if word is None or not word.startswith(error.option_name):
+                raise
+            raise click.UsageError(f"EPSILON: found {word}; allowed: a number of at least 0, or inf", ctx) from error
+
+
+@privacy.command(cls=_EpsilonCommand)
 @click.argument("epsilons", nargs=-1, type=float, metavar="[EPSILON]...")
 @click.option("--delta", type=float, default=1e-5, show_default=True, metavar="D", help="δ in (0, 1).")
 @json_option

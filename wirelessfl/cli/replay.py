@@ -248,7 +248,11 @@ def _print_comparison(recording: Recording, comparison: Comparison) -> None:
         names = [one.name for one in comparison.left_out if one.reason == reason]
         count = sum(one.numbers for one in comparison.left_out if one.reason == reason)
         listed = ", ".join(names) if len(names) <= _NAMES_SHOWN else f"{len(names)} datasets and attributes"
-        say(f"not compared: {listed}" + (f" ({count:,} numbers)" if count else "") + f": {reason}")
+        say(
+            f"not compared: {listed}"
+            + (f" ({count:,} number{'s' if count > 1 else ''})" if count else "")
+            + f": {reason}"
+        )
 
 
 def _counterfactual(recording: Recording, resolved: Resolved, folder: Path, wish: Wish) -> dict[str, Any]:

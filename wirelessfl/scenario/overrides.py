@@ -67,6 +67,10 @@ def read_overrides(overrides: Overrides) -> list[Override]:
         for key, value, place in items:
             _require_finite(value, place, key)
     else:
+        for text in overrides:
+            precondition(
+                isinstance(text, str), f"overrides: found {text!r:.60}; allowed: texts KEY=VALUE", ScenarioError
+            )
         items = [_read(text) for text in overrides]
     for key, _, place in items:
         if not all(key.split(".")):

@@ -150,7 +150,7 @@ def run_counterfactual(
     code = recorded_code(recording.path, recording.attributes, recording.scenario, allow_plugins=allow_plugins, own=own)
     with code as notes:
         for note in notes:
-            warnings.warn(f"{recording.path}: {note}", SourceWarning, stacklevel=2)
+            warnings.warn(note, SourceWarning, stacklevel=2)
         with trace_errors(recording.path):  # what it holds enters the simulation
             run_rounds(build, scenario, RunFolder(out), on_round)
     return coverage
