@@ -216,6 +216,7 @@ OUT_OF_ORDER = {("damaged", "client_id")}
 """Likewise where the last slot is empty: clients of a round rise."""
 
 
+@pytest.mark.slow
 def test_every_eighth_dataset_and_attribute_counts(pair_of: Callable[..., Pair], tmp_path: Path) -> None:
     pair = pair_of("over the air")
     assert set(unnoticed(pair, tmp_path, attributes_of_datasets=False, stride=8)) <= LISTED | REFUSED

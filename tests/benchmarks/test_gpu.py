@@ -46,6 +46,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_without_cuda_every_part_says_so_and_what_was_measured_stays(tmp_path: Path) -> None:
     write_rows([measured("peaks", COPY)], tmp_path / "gpu.csv")
     before = (tmp_path / "gpu.csv").read_bytes()
@@ -126,6 +127,7 @@ def test_a_log_is_kept_of_failures_only(tmp_path: Path, outcomes: list[tuple[str
     assert outcomes == [("first", "")] and not (tmp_path / "log.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_part_that_takes_too_long_is_killed_with_all_it_started(
     tmp_path: Path, outcomes: list[tuple[str, str]]
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_part_that_takes_too_long_is_killed_with_all_it_started(
     assert not is_running(sleeper)
 
 
+@pytest.mark.slow
 def test_the_part_in_flight_says_where_it_stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_BEFORE_S", 1e6)  # at once, while the process still imports or measures
     log = tmp_path / "log.txt"
@@ -191,6 +194,7 @@ def test_what_is_measured_at_this_commit_on_this_machine_is_not_measured_again()
     assert call.Wanted(only=("tests",)).left(part, [], HERE) == []
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_rehearsed_part_through_the_command_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = command("--rehearse", "--out", str(tmp_path), "--only", "peaks")

@@ -133,6 +133,7 @@ sys.exit(main(["--rehearse", "--only", "peaks", "--out", sys.argv[2]]))
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.slow
 def test_a_call_that_is_stopped_leaves_no_process_and_no_row(number: signal.Signals, tmp_path: Path) -> None:
     log, patience = tmp_path / "rehearsal-peaks.txt", time.monotonic() + 120
     with program(CALL, CHILD, str(tmp_path)) as running:
@@ -169,6 +170,7 @@ sys.exit(main(["--rehearse", "--only", "agreement", "--out", sys.argv[1]]))
 """
 
 
+@pytest.mark.slow
 def test_a_failure_is_shown_as_it_is_on_a_terminal_without_its_letters(tmp_path: Path) -> None:
     with program(SAID, str(tmp_path), PYTHONIOENCODING="ascii", COLUMNS="200") as running:
         output, errors = running.communicate()

@@ -38,6 +38,7 @@ SLOW = {("convolutions", "resnet18_gn"), ("resume", "quickstart"), ("resume", "d
     [pytest.param(key, marks=pytest.mark.slow) if key in SLOW else key for key in KEYS],
     ids=": ".join,
 )
+@pytest.mark.slow
 def test_every_part_is_rehearsed_on_the_cpu(key: tuple[str, str]) -> None:
     part, workload = key
     found = part_of(part).workloads[workload](TINY)
@@ -217,6 +218,7 @@ def test_the_largest_cohort_is_found(limit: int) -> None:
     assert len(asked) <= 9 and max(asked) <= 100_000
 
 
+@pytest.mark.slow
 def test_a_cohort_that_is_out_of_memory_is_reported_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def seconds(clients: int, setting: Setting) -> float:
         if clients > 50:

@@ -26,6 +26,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told so")
+@pytest.mark.slow
 def test_freed_memory_is_not_given_back() -> None:
     pages = 4 * 16 * 2**20 // resource.getpagesize()
     # glibc's own threshold adapts; held at its first value, what is larger is given back for sure.

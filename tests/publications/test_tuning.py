@@ -168,6 +168,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweep]:
     yield sweep
 
 
+@pytest.mark.slow
 def test_a_sweep_becomes_a_study(example: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "results"
     tune_paper("example", "small", (), folder, tmp_path / "work", workers=1, resume=False, quiet=True)

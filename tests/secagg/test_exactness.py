@@ -61,13 +61,14 @@ def check_all_dropouts(num_clients: int, neighbourhood: Neighbourhood) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_clients", "threshold"), [(n, t) for n in (2, 3, 4) for t in range(majority(n - 1), n + 1)] + [(5, 3)]
+    ("num_clients", "threshold"),
+    [(n, t) for n in (2, 3, 4) for t in range(majority(n - 1), n + 1)] + [pytest.param(5, 3, marks=pytest.mark.slow)],
 )
 def test_secagg_with_every_set_of_dropouts(num_clients: int, threshold: int) -> None:
     check_all_dropouts(num_clients, complete_neighbourhood(num_clients, threshold))
 
 
-@pytest.mark.parametrize("threshold", [2, 3])
+@pytest.mark.parametrize("threshold", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_secagg_plus_with_every_set_of_dropouts(threshold: int) -> None:
     check_all_dropouts(5, Neighbourhood(2, threshold))
 

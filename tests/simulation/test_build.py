@@ -14,7 +14,7 @@ from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.errors import CheckFailed
 from wirelessfl.learning.conformance import check_availability
 from wirelessfl.learning.faults import AvailabilityModel, BernoulliAvailability, GilbertElliott
-from wirelessfl.radio import RandomWaypoint, Rayleigh, UniformDisc
+from wirelessfl.radio import RandomWaypoint, Rayleigh, TappedDelayLine, UniformDisc
 from wirelessfl.radio.conformance import check_correlation, check_fading_model, check_path_loss, check_placement
 from wirelessfl.radio.propagation import BlockFading, Draws, Standing
 from wirelessfl.scenario.channel import (
@@ -25,6 +25,7 @@ from wirelessfl.scenario.channel import (
     RayleighFading,
     RecordedFading,
     RicianFading,
+    TdlFading,
 )
 from wirelessfl.scenario.geography import NoPathLoss, PathLoss, Placement, Tr38901PathLoss
 from wirelessfl.streams import Streams
@@ -38,9 +39,13 @@ def variants(family: Any) -> list[type[Any]]:
 RUN = RunFacts(rounds=3, clients=2000)
 
 
-@pytest.mark.parametrize("variant", [law for law in variants(Fading) if law is not RecordedFading])
+@pytest.mark.parametrize("variant", [law for law in variants(Fading) if law not in (RecordedFading, TdlFading)])
 def test_every_fading_model_can_be_built_and_conforms(variant: type[Any]) -> None:
     check_fading_model(make_object("channel.fading.model", variant()))
+
+
+def test_a_delay_line_is_built_and_has_no_law_of_one_gain() -> None:
+    assert isinstance(make_object("channel.fading.model", TdlFading()), TappedDelayLine)
 
 
 def test_the_rician_factor_becomes_linear() -> None:

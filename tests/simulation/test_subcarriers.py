@@ -95,7 +95,9 @@ def test_the_trace_has_a_subcarrier_axis(tmp_path: Path) -> None:
         assert trace.sizes["subcarrier"] == 16
 
 
-@pytest.mark.parametrize("profile", ["A", "B", "C", "D", "E", "exponential"])
+@pytest.mark.parametrize(
+    "profile", ["D", *(pytest.param(one, marks=pytest.mark.slow) for one in ("A", "B", "C", "E", "exponential"))]
+)
 def test_every_profile_runs(profile: str) -> None:
     receiver = {"antennas": 2, "combiner": "max_min", "correlation": {"model": "exponential"}}
     scenario = small(

@@ -135,7 +135,7 @@ def tape_of_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Tape
     return tape, start
 
 
-@pytest.mark.parametrize("stride", [100, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [300, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_prefix_of_the_appends_is_a_readable_trace(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

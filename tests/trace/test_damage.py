@@ -149,6 +149,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, kind: str, monkeypatch: p
         open_trace(special)
 
 
+@pytest.mark.slow
 def test_bytes_overwritten_anywhere(path: Path, sound: bytes) -> None:
     """Random bytes, runs of zeros and cuts, from a fixed seed: every trace is refused in words, or read."""
     generator = np.random.default_rng(15)

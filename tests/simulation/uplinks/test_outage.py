@@ -45,7 +45,10 @@ def column(rounds: list[FinishedRound], name: str) -> np.ndarray:
         {},
         {"csi": {"estimator": "mmse"}},
         {"channel__fading": {"model": "rician", "k_db": 9.0}},
-        {"channel__fading": {"model": "rician", "k_db": 9.0}, "channel__correlation": CLARKE},
+        pytest.param(
+            {"channel__fading": {"model": "rician", "k_db": 9.0}, "channel__correlation": CLARKE},
+            marks=pytest.mark.slow,
+        ),
         {"channel__pathloss": {"model": "tr38901"}, "csi": {"estimator": "mmse"}},
     ],
     ids=["rayleigh", "mmse", "rician", "rician in time", "line of sight or not"],
