@@ -49,6 +49,7 @@ def search(browser: Any, word: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("word", ["back-off", "epsilon", "jammer"])
+@pytest.mark.slow
 def test_search_works_from_a_folder(browser: Any, built_site: Path, word: str) -> None:
     browser.get("about:blank")
     browser.get((built_site / "how-to" / "replay.html").as_uri())
@@ -75,6 +76,14 @@ def test_nothing_is_loaded_from_elsewhere(browser: Any, built_site: Path) -> Non
     assert [name for name in names if not name.startswith(("file:", "data:"))] == []
 
 
+def wait_for_width(browser: Any, width: int) -> None:
+    """Waits until the page is laid out at a width: an emulated screen may reach it after its load event."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    laid_out = f"return innerWidth === {width} && document.documentElement.clientWidth === {width}"
+    WebDriverWait(browser, 20).until(lambda _: browser.execute_script(laid_out))
+
+
 WIDER = """
 const scrolls = (element) => {
   for (let box = element.parentElement; box && box !== document.body; box = box.parentElement)
@@ -96,6 +105,7 @@ def test_nothing_is_wider_than_a_phone(browser: Any, built_site: Path) -> None:
         for page in sorted(built_site.rglob("*.html")):
             browser.get(page.as_uri())
             wait_for_tables(browser)
+            wait_for_width(browser, 390)
             for scheme in ("light", "dark"):
                 media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
                 browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -109,6 +119,7 @@ def test_a_wide_formula_can_be_read_to_its_ends(browser: Any, built_site: Path) 
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE | {"width": 240})
     try:
         browser.get((built_site / "explanation" / "privacy.html").as_uri())
+        wait_for_width(browser, 240)
         hidden, reached = browser.execute_script(
             "const wide = (part) => part.scrollWidth > part.clientWidth;"
             "const parts = [...document.querySelectorAll('.formula .part')].filter(wide);"
