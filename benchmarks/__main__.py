@@ -11,7 +11,19 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import air, dp, machine, scaling, secagg, shell, start, study_workers, trace_writer, workloads
+from benchmarks import (
+    air,
+    dp,
+    machine,
+    scaling,
+    secagg,
+    shell,
+    start,
+    study_workers,
+    trace_writer,
+    vector_radio,
+    workloads,
+)
 from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
 from benchmarks.peers import attempt, peer_cases
 from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
@@ -24,6 +36,7 @@ GROUPS = (
     "W3",
     dp.GROUP,
     air.GROUP,
+    vector_radio.GROUP,
     SECAGG,
     shell.GROUP,
     trace_writer.GROUP,
@@ -114,6 +127,7 @@ def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case
         *dp.mechanism_cases(private, threads, runner),
         *dp.noise_cases(quick=quick),
         *air.air_cases(threads, quick=quick),
+        *vector_radio.vector_cases(quick=quick),
         *secagg_cases(quick=quick),
         *shell.shell_cases(fedavg, threads, runner, quick=quick),
         *trace_writer.trace_cases(quick=quick),

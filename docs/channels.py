@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 from pictures import Draw, in_both_themes, shown
 
 from wirelessfl.assembly.network import build_fading
-from wirelessfl.assembly.slot import build_path_loss, largest_doppler_hz
+from wirelessfl.assembly.slot import build_path_loss, given_doppler_hz
 from wirelessfl.radio.fading import Rician
 from wirelessfl.radio.propagation.path_loss import PathLossModel
 from wirelessfl.scenario import Scenario, all_keys, list_shipped, parse_scenario
@@ -122,7 +122,7 @@ def _keys(name: str, tree: dict[str, Any]) -> Iterator[str]:
 
 
 def _numbers(scenario: Scenario) -> Iterator[str]:
-    law, doppler = path_loss(scenario), largest_doppler_hz(scenario.channel)
+    law, doppler = path_loss(scenario), given_doppler_hz(scenario.channel)
     spread = f"Largest Doppler shift: {doppler:.3g} Hz." if doppler else "The gains of two rounds are independent."
     if law is None:
         static = scenario.channel.fading.model == "static"

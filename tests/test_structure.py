@@ -29,6 +29,7 @@ LAYERS = (
     {"folder", "interrupts"},
     {"summary"},
     {"assembly"},
+    {"channels"},
     {"simulation"},
     {"learning"},
     {"privacy"},
@@ -90,7 +91,8 @@ WITHOUT_A_CLOCK = {
     "selection": "selects around the jobs in flight",
     "rehearsal": "runs the simulation without training",
     "uplinks/exact": "waits as every uplink with a slot does, in uplinks/slot",
-    "uplinks/air/antennas uplinks/air/plan uplinks/air/records uplinks/air/transmitters": "steps of a slot",
+    "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
+    "uplinks/air/records uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
 """Files of ``simulation`` that do not import SimPy, and why they are there."""

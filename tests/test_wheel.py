@@ -174,6 +174,7 @@ def test_everything_shipped_is_inside(installed: Path) -> None:
     assert (installed / "wirelessfl" / "py.typed").exists()
 
 
+@pytest.mark.slow
 def test_the_papers_are_outside(installed: Path, tmp_path: Path) -> None:
     """``publications`` is no part of the wheel; the command says so and runs where the current folder has it."""
     assert {path.name for path in installed.iterdir() if path.suffix != ".dist-info"} == {"wirelessfl"}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         open_trace,
         simulate,
     )
+    from wirelessfl.channels import ChannelRecord, read_channels, write_channels
     from wirelessfl.cli.study_table import study_progress
     from wirelessfl.study import Study, load_study, open_study, run_study
     from wirelessfl.summary import epsilon_text, to_json
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "ChannelRecord",
     "FigureOptions",
     "Plan",
     "Result",
@@ -52,11 +54,13 @@ __all__ = [
     "open_run",
     "open_study",
     "open_trace",
+    "read_channels",
     "read_group",
     "run_study",
     "simulate",
     "study_progress",
     "to_json",
+    "write_channels",
 ]
 
 _HOMES = {
@@ -73,6 +77,7 @@ _HOMES = {
         "open_trace",
         "simulate",
     ),
+    "wirelessfl.channels": ("ChannelRecord", "read_channels", "write_channels"),
     "wirelessfl.cli.study_table": ("study_progress",),
     "wirelessfl.study": ("Study", "load_study", "open_study", "run_study"),
     "wirelessfl.summary": ("epsilon_text", "to_json"),

@@ -9,6 +9,8 @@ from typing import Literal
 
 from wirelessfl.errors import DataError, MissingDataError
 
+CHANNEL_FILE = "channel.fading.file"
+"""Key of a file of gains; one that comes with the package is found last, by its name alone."""
 ROOT_VARIABLE = "WIRELESSFL_DATA"
 """Environment variable: folders that hold data, separated as in PATH."""
 _LONGEST_NAME = 100  # letters of a file name that a message shows
@@ -58,8 +60,9 @@ class Places:
             DataError: No such file is, or the system refuses the name.
         """
         candidates = self.candidates(name)
+        further = _shipped(name) if key == CHANNEL_FILE else ()
         try:
-            found = next((path for path in candidates if path.exists()), None)
+            found = next((path for path in (*candidates, *further) if path.exists()), None)
         except (OSError, ValueError) as error:  # a name that is too long, or one with a null character
             why = getattr(error, "strerror", None) or error
             raise DataError(f"{key}: {name[:_LONGEST_NAME]}... cannot be read: {why}") from error
@@ -68,6 +71,14 @@ class Places:
             missing = MissingDataError if what == "folder" else DataError
             raise missing(f"{key}: found no {what} {name}{places}")
         return found
+
+
+def _shipped(name: str) -> tuple[Path, ...]:
+    # Where a channel file of this name would come with the package: in an installed wheel, or the checkout
+    package = Path(__file__).resolve().parent
+    installed = package / "shipped" / "channels"
+    folder = installed if installed.is_dir() else package.parent / "channels"
+    return (folder / name,) if Path(name).name == name else ()
 
 
 def _listed(paths: Iterable[Path]) -> str:

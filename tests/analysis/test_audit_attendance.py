@@ -105,6 +105,7 @@ def test_rounds_without_noise_tell_who_was_not_there() -> None:
     assert np.all(seen.minus[seen.silent[1]] == 0)
 
 
+@pytest.mark.slow
 def test_skipped_rounds_are_caught() -> None:
     assert not audited(lonely(), 20).contradicts_ledger
     simulation = lonely()

@@ -161,6 +161,7 @@ def at_each_write(work: Callable[[Path], None], folder: Path, check: Callable[[P
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.slow
 def test_a_run_whose_disk_is_full_resumes_when_there_is_room(place: Path, tmp_path: Path) -> None:
     """A picture is a file like the others here: what a drawing makes of a full disk is the next test's affair."""
     scenario = wfl.load_scenario(place / "s.yaml")

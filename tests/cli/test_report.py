@@ -25,6 +25,7 @@ def test_a_page_over_a_run(tmp_path: Path) -> None:
     assert "small, seed 11" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_is_opened_and_begins_with_the_axis_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 

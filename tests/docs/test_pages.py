@@ -19,7 +19,13 @@ SLOW = {
     "tutorials/over-the-air-against-digital.md",
     "tutorials/researchers-day.md",
     "how-to/cluster.md",
-}  # which start processes, as the tests of studies do
+    "how-to/import-channels.md",
+    "explanation/privacy.md",
+    "how-to/own-member.md",
+    "how-to/replay.md",
+    "how-to/share.md",
+    "how-to/watch.md",
+}  # which start processes, as other tests do
 NEEDS = {"how-to/tune.md": ("optuna",)}  # packages that no extra brings
 WITHOUT_SNIPPETS = {"cite.md", "reference/stability.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 

@@ -27,7 +27,7 @@ from wirelessfl.privacy import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.releases import PARTS, RELEASES, LossReport, NoAmplification, UnvouchedRelease
+from wirelessfl.privacy.releases import PARTS, RELEASES, LossReport, NoAmplification, UnvouchedRelease, WaveformRelease
 
 FACTS = facts_of([40, 60])
 EVERYONE = np.array([0, 1])
@@ -40,6 +40,7 @@ EXAMPLES: list[Release] = [
     air_release(FACTS, [], 4),
     air_release(FACTS, [1], theorem="privacy_for_free", backoff_is_public=False, caveat=Caveat.REALISED_NORMS),
     air_release(FACTS, EVERYONE, accounted_noise_std=np.array([0.01, 0.02])),
+    WaveformRelease.of(air_release(FACTS, EVERYONE), "non_negative"),
     BareRelease(2, EVERYONE),
     LossReport(2, EVERYONE),
     UnvouchedRelease(2, EVERYONE, "my_module:Mechanism"),

@@ -66,6 +66,7 @@ def test_a_run_keeps_the_commits_that_computed_it(tmp_path: Path) -> None:
         Notes.of(tmp_path, "")
 
 
+@pytest.mark.slow
 def test_a_study_is_collected_before_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every finished run is there; a point is shown when its last seed is."""
     file = tmp_path / "one.yaml"

@@ -170,3 +170,14 @@ def test_estimates_err_at_every_antenna_on_its_own() -> None:
     error = (drawn.estimate - drawn.channel)[:, 0, 0]
     covariance = error.T @ error.conj() / len(error)
     np.testing.assert_allclose(covariance, 0.25 * np.eye(3), atol=0.25 * standard_errors() / np.sqrt(len(error)))
+
+
+@pytest.mark.parametrize(("columns", "spacing", "spread_deg"), [(64, 0.5, 180.0), (16, 100.0, 10.0), (8, 5.0, 60.0)])
+def test_a_ring_around_a_long_array_is_resolved(columns: int, spacing: float, spread_deg: float) -> None:
+    """R by the mean over a million directions, between neighbours and ends; a wide spacing takes no time."""
+    found = one_ring_correlation(ArrayGeometry(1, columns, spacing), spread_deg, 0.4)
+    around = np.deg2rad(spread_deg) * ((np.arange(1_000_000) + 0.5) / 500_000 - 1)
+    for lag in (1, columns - 1):
+        expected = np.exp(2j * np.pi * spacing * lag * np.sin(0.4 + around)).mean()
+        np.testing.assert_allclose(found[lag, 0], expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(found[0, lag], np.conj(expected), rtol=0, atol=1e-6)

@@ -55,7 +55,7 @@ def counted_on(estimator: Estimator) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 @pytest.mark.parametrize(
     ("mean_snr_db", "share"),
-    [(0.0, 0.77), (17.0, 0.86), (30.0, 0.90)],
+    [pytest.param(0.0, 0.77, marks=pytest.mark.slow), (17.0, 0.86), pytest.param(30.0, 0.90, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("estimator", ["ls", "mmse"])
 def test_one_percent_is_lost_on_rayleigh_fading_and_the_rate_is_what_it_costs(

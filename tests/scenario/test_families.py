@@ -10,7 +10,7 @@ from wirelessfl.scenario.scenario import families
 def test_a_family_is_told_by_its_union() -> None:
     fading = families()["fading"]
     assert (fading.paths, fading.tag, fading.default) == (("channel.fading",), "model", "rayleigh")
-    assert list(fading.members) == ["rayleigh", "rician", "nakagami", "static", "tdl", "recorded"]
+    assert list(fading.members) == ["rayleigh", "rician", "nakagami", "static", "tdl", "recorded", "imported"]
     assert fading.members["nakagami"] is NakagamiFading
     assert fading.external is ExternalFading
 

@@ -10,9 +10,9 @@ import pytest
 
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario, Steps, differing_keys, dump_scenario, parse_scenario
+from wirelessfl.scenario.algorithm import Upcycled
 from wirelessfl.scenario.loader import resolve_scenario
 from wirelessfl.scenario.shape import value_along
-from wirelessfl.scenario.training import Upcycled
 from wirelessfl.scenario.yamltree import parse_yaml
 
 

@@ -89,25 +89,42 @@ class PlainLoop:
         return np.asarray(norms)
 
     def _client(self, client: int, round_index: int) -> Tensor:
-        learner, training = self.learner, self.learner.training
-        module = learner.model.replica(torch.device("cpu")).module.double()
-        parameters = list(module.parameters())
-        nn.utils.vector_to_parameters(self.model.clone(), parameters)
         own = self.controls.get(client, torch.zeros_like(self.control))
-        shard, sizes = learner.population.shards(np.array([client])), learner.population.sizes[[client]]
-        steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
-        stream = learner.streams.nodes("batch_order", round_index, np.array([client]))
-        batches = plan_batches(training.sampling, stream, sizes, steps, training.batch_size)
-        optimizer = torch.optim.SGD(parameters, lr=training.learning_rate, momentum=training.optimizer.decay)
-        for step in range(int(steps[0])):
-            rows = shard.index[0, batches.index[step, 0, : batches.counts[step, 0]]]
-            loss = nn.functional.cross_entropy(module(shard.inputs[rows].double()), shard.targets[rows])
-            gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
-            parts = torch.split(gradient + self.control - own, [parameter.numel() for parameter in parameters])
-            for parameter, part in zip(parameters, parts, strict=True):
-                parameter.grad = part.view_as(parameter)
-            optimizer.step()
-        update = nn.utils.parameters_to_vector(parameters).detach() - self.model
-        new = own - self.control - update / (int(steps[0]) * training.learning_rate)
+        update, steps = train_locally(self.learner, self.model, client, round_index, self.control - own)
+        new = own - self.control - update / (steps * self.learner.training.learning_rate)
         self.controls[client] = new
         return torch.stack([update, new - own])
+
+
+def train_locally(
+    learner: Learner, model: Tensor, client: int, round_index: int, correction: Tensor, mu: float = 0.0
+) -> tuple[Tensor, int]:
+    """Δ (d,) of a client and its local steps, by nn.Module, autograd and torch.optim.SGD in double precision.
+
+    Args:
+        learner: of the run, whose data and batches these are.
+        model: (d,) float64 global model.
+        client: its number.
+        round_index: from 1.
+        correction: (d,) added to every gradient.
+        mu: weight of a proximal term.
+    """
+    training, module = learner.training, learner.model.replica(torch.device("cpu")).module.double()
+    parameters = list(module.parameters())
+    nn.utils.vector_to_parameters(model.clone(), parameters)
+    shard, sizes = learner.population.shards(np.array([client])), learner.population.sizes[[client]]
+    steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
+    stream = learner.streams.nodes("batch_order", round_index, np.array([client]))
+    batches = plan_batches(training.sampling, stream, sizes, steps, training.batch_size)
+    optimizer = torch.optim.SGD(parameters, lr=training.learning_rate, momentum=training.optimizer.decay)
+    for step in range(int(steps[0])):
+        rows = shard.index[0, batches.index[step, 0, : batches.counts[step, 0]]]
+        loss = nn.functional.cross_entropy(module(shard.inputs[rows].double()), shard.targets[rows])
+        gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
+        moved = nn.utils.parameters_to_vector(parameters).detach() - model
+        whole = gradient + correction + mu * moved
+        parts = torch.split(whole, [parameter.numel() for parameter in parameters])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
+        optimizer.step()
+    return nn.utils.parameters_to_vector(parameters).detach() - model, int(steps[0])

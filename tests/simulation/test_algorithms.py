@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from torch import Tensor
 
+from tests.simulation.resuming import resumed
 from tests.simulation.scaffold import PlainLoop, Scaffold
-from tests.simulation.scenarios import PLAN, run, small
-from wirelessfl.assembly import build_simulation
+from tests.simulation.scenarios import run, small
 from wirelessfl.assembly.power_control import gradient_step
 from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.learning import ClientRows, LocalOutcome, RoundFacts, ServerState
@@ -20,9 +20,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.recorder import FinishedRound
-from wirelessfl.simulation.state import SimulationState
-from wirelessfl.streams import STREAM_VERSION
-from wirelessfl.trace import EventKind, RunIdentity, Status, load_checkpoint, save_checkpoint
+from wirelessfl.trace import EventKind, Status
 
 SCAFFOLD = {"name": "tests.simulation.scaffold:Scaffold"}
 LOUD = {"kind": "over_the_air", "snr_db": 250.0, "clip": 40.0, "power_control": {"server_gain": 1e9}}
@@ -126,22 +124,7 @@ def test_a_few_bits_are_rounded_vector_by_vector() -> None:
 def test_a_resumed_run_keeps_its_control_variates_to_the_bit(uplink: str, tmp_path: Any) -> None:
     scenario = controlled(uplink=UPLINKS[uplink])
     whole, _, _ = run(scenario)
-    first = build_simulation(scenario, PLAN)
-    identity = RunIdentity("0" * 32, "digest", STREAM_VERSION, "0")
-
-    class Enough(Exception):
-        pass
-
-    def stop(this: Any, _: Any) -> None:
-        if this.index == 2:
-            save_checkpoint(tmp_path / "checkpoint.bin", first.state.as_mapping(), identity)
-            raise Enough
-
-    with pytest.raises(Enough):
-        first.run(stop)
-    restored = SimulationState.from_mapping(load_checkpoint(tmp_path / "checkpoint.bin", identity))
-    rest = build_simulation(scenario, PLAN, restored)
-    rest.run(lambda this, batch: None)
+    rest = resumed(scenario, tmp_path)
     assert rest.state.parameters.tobytes() == whole.state.parameters.tobytes()
     assert rest.state.server_memory["control"].tobytes() == whole.state.server_memory["control"].tobytes()
     assert rest.state.client_rows.keys() == whole.state.client_rows.keys()

@@ -18,12 +18,14 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.cli import main
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.privacy import AirRelease, gaussian_mu
+from wirelessfl.radio import Moment
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.trace import open_trace
 
 GAIN = {"policy": "cross_layer", "server_gain": 60.0}
+EXACT_GAIN = {"policy": "lower_gain", "calibration": "exact"}
 JAMMED = {"epsilon": 2.0, "calibration": "theorem", "margin": 3.0}
 
 
@@ -178,6 +180,97 @@ def test_base_stations_with_arrays_add_up() -> None:
         gain = this.slots["tx_gain_abs"][plan.senders]
         found = release.sensitivity(simulation.ledger.facts, simulation.ledger.statement) / release.accounted_noise_std
         np.testing.assert_allclose(found, 2 * uplink.air.clip * gain * heard, rtol=1e-9)
+
+
+def test_a_short_run_of_a_policy_with_a_norm_for_each_round_is_rehearsed() -> None:
+    """The rehearsal draws more rounds than the run has."""
+    simulation, _, _ = run(
+        small(
+            rounds=2,
+            uplink__receiver={"antennas": 2},
+            uplink__jammer={"epsilon": 50.0, "calibration": "exact", "max_shortfall": 1.0},
+            uplink__power_control={"policy": "cotaf", "expected_norms": [0.5, 0.5]},
+            faults__fade_threshold=0.1,
+        )
+    )
+    assert simulation.ledger.epsilon_accounted() > 0
+
+
+def test_correlations_that_no_memory_holds_are_refused() -> None:
+    receiver = {"antennas": 1024, "correlation": {"model": "one_ring"}}
+    with pytest.raises(ScenarioError, match=r"1024 antennas and 1000 clients in a round, whose .* take 15\.6"):
+        small(uplink__receiver=receiver, clients__count=1000)
+
+
+def test_gains_that_no_memory_holds_are_refused_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirelessfl.assembly.plan.available_memory", lambda: float(2**30))
+    fading = {"model": "tdl", "groups": 512}
+    scenario = small(
+        uplink__receiver={"antennas": 1024}, clients__count=100, channel__fading=fading, model__hidden=[64]
+    )
+    with pytest.raises(
+        InfeasibleError, match=r"1024 with 512 groups .* of 100 clients take about 6 GiB; allowed: .* 1 GiB"
+    ):
+        build_simulation(scenario, PLAN)
+
+
+AVERAGE = {"policy": "truncated_inversion", "power_limit": "average"}
+ONE_RING = {"antennas": 2, "combiner": "sum", "correlation": {"model": "one_ring"}}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"uplink__receiver": {"antennas": 2}, "uplink__power_control": EXACT_GAIN},
+            r"calibration: found exact with 2 antennas, at all of which an adversary learns more",
+        ),
+        (
+            {
+                "uplink__power_control": EXACT_GAIN,
+                "topology": {"kind": "multi_cell"},
+                "channel__pathloss": {"model": "log_distance"},
+            },
+            r"calibration: found exact with topology\.kind: multi_cell, whose base stations together learn more",
+        ),
+        ({"uplink__receiver": {"antennas": 2, "combiner": "max_min"}}, r"power_limit: found average with 2 antennas"),
+        ({"uplink__receiver": ONE_RING}, r"power_limit: found average with 2 antennas"),
+        (
+            {"uplink__receiver": {"antennas": 2}, "channel__fading": {"model": "rician"}},
+            r"power_limit: found average with 2 antennas",
+        ),
+        (
+            {"uplink__receiver": {"antennas": 2}, "channel__fading": {"model": "tdl", "profile": "D"}},
+            r"power_limit: found average with 2 antennas",
+        ),
+    ],
+)
+def test_a_policy_that_knows_one_reading_is_refused_behind_several(overrides: dict[str, Any], message: str) -> None:
+    """Its target would be missed, or its budget: both follow from what the server reads at one antenna."""
+    with pytest.raises(ScenarioError, match=message):
+        small(**{"faults__fade_threshold": 0.1, "uplink__power_control": AVERAGE, **overrides})
+
+
+@pytest.mark.parametrize("combiner", ["sum", "random"])
+def test_the_average_power_is_kept_behind_a_beam_that_knows_no_channel(combiner: str) -> None:
+    """E‖x‖² = P at ‖Δ‖ = τ over 719 clients of two samples each and 10 beams."""
+    scenario = small(
+        clients__count=719,
+        data__limit=None,
+        faults__fade_threshold=0.1,
+        uplink__receiver={"antennas": 4, "combiner": combiner},
+        uplink__power_control=AVERAGE,
+    )
+    parts = build_simulation(scenario, PLAN).deployment
+    assert isinstance(parts.uplink, OverTheAir)
+    budget, energy = parts.network.registry.power_budget, []
+    for index in range(1, 11):
+        clients = np.arange(719)
+        slot = parts.uplink.announce(clients, Moment(index, 0.0), parts.uplink.schedule.instants(719))
+        links, plan = slot.rows, slot.transmit[0]
+        sent = parts.uplink.policies[0].transmit(plan, links, None)
+        energy.append(float(np.sum((np.abs(sent.tx_gain) * plan.clip) ** 2)) / 719)
+    assert np.mean(energy) == pytest.approx(budget, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from wirelessfl.scenario.channel import (
     Correlation,
     ExternalFading,
     Fading,
+    ImportedFading,
     RayleighFading,
     RecordedFading,
     RicianFading,
@@ -39,7 +40,9 @@ def variants(family: Any) -> list[type[Any]]:
 RUN = RunFacts(rounds=3, clients=2000)
 
 
-@pytest.mark.parametrize("variant", [law for law in variants(Fading) if law not in (RecordedFading, TdlFading)])
+@pytest.mark.parametrize(
+    "variant", [law for law in variants(Fading) if law not in (RecordedFading, ImportedFading, TdlFading)]
+)
 def test_every_fading_model_can_be_built_and_conforms(variant: type[Any]) -> None:
     check_fading_model(make_object("channel.fading.model", variant()))
 

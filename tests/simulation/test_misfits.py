@@ -29,8 +29,8 @@ from wirelessfl.learning import (
 )
 from wirelessfl.learning.compression import NoCodec, Payload
 from wirelessfl.learning.conformance import check_algorithm, check_codec, check_server_optimizer
-from wirelessfl.learning.optimizers import ServerSgd
 from wirelessfl.learning.partition import check_shares
+from wirelessfl.learning.server_optimizers import ServerSgd
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, ClippingState, Samples, Step
 from wirelessfl.radio.modulation import Analog
 from wirelessfl.streams import Streams

@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
-from wirelessfl.assembly.slot import largest_doppler_hz
+from wirelessfl.assembly.slot import given_doppler_hz
 from wirelessfl.errors import ModelWarning
 from wirelessfl.radio import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.units import SPEED_OF_LIGHT, dbm_to_watts, linear_to_db, thermal_noise_density
@@ -58,7 +58,7 @@ def test_doppler_shifts_are_v_f_over_c(name: str, speed: float | None) -> None:
         assert channel.correlation.doppler_hz is None
         speed = channel.placement.max_speed
     shift = speed * channel.pathloss.carrier_hz / SPEED_OF_LIGHT
-    assert largest_doppler_hz(channel) == pytest.approx(shift, rel=0.02)
+    assert given_doppler_hz(channel) == pytest.approx(shift, rel=0.02)
 
 
 def test_the_link_budget_of_the_urban_macro_comment() -> None:

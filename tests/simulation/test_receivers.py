@@ -153,7 +153,7 @@ def test_a_modulation_of_ones_own_encodes_and_decodes() -> None:
     ("overrides", "message"),
     [
         ({"uplink__receiver": {"combiner": "zf"}}, r"uplink\.receiver\.combiner: found zf; allowed"),
-        ({"uplink__modulation": {"scheme": "obda"}}, r"uplink\.modulation\.scheme: found obda; allowed"),
+        ({"uplink__modulation": {"scheme": "ook"}}, r"uplink\.modulation\.scheme: found ook; allowed"),
         (
             {"uplink__receiver": TWICE, "uplink__jammer": {"epsilon": 1.0}},
             r"uplink\.jammer: found a jammer with comb",

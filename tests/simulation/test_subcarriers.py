@@ -136,10 +136,6 @@ def test_wide_groups_are_warned_about() -> None:
     ("overrides", "message"),
     [
         (
-            {"uplink__kind": "digital"},
-            r"channel\.fading\.model: found tdl with uplink\.kind: digital; allowed: fading that is flat",
-        ),
-        (
             {"timing__ofdm": {"subcarrier_spacing_hz": 15e3, "subcarriers": 24}},
             r"channel\.fading\.groups: found 16 with 24 subcarriers \(timing\.ofdm\); allowed: a divisor",
         ),

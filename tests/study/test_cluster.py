@@ -61,6 +61,7 @@ def scheduler(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_local_cluster_computes_what_is_computed_here(workers: int, tmp_path: Path, finished: Study) -> None:
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3]})
     messages: list[Message] = []

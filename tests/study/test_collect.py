@@ -73,6 +73,7 @@ def test_many_rows_are_written_in_parts(finished: Study, monkeypatch: pytest.Mon
     assert parts.to_dataframe().equals(whole)
 
 
+@pytest.mark.slow
 def test_what_an_earlier_version_did_not_record_is_nan(finished: Study, tmp_path: Path) -> None:
     shutil.copytree(finished.folder.path / "runs", tmp_path / "runs")
     first = finished.records[0].run

@@ -28,6 +28,7 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     resolved = parse_scenario(TEXT).model_dump(mode="json", by_alias=True)
     for added_later in ("validation", "test"):  # at the value that means what was done before
         assert resolved["data"].pop(added_later) is None
+    assert resolved["privacy"].pop("observer") is None
     assert resolved["uplink"]["receiver"].pop("array") == {"geometry": "ula", "spacing": 0.5}
     assert resolved["uplink"]["receiver"].pop("correlation") == {"model": "none"}
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))

@@ -81,7 +81,8 @@ def test_a_task_survives_the_pipe() -> None:
         assert local.decode(line) == task
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_killed_workers_lose_nothing_and_do_nothing_twice(workers: int, tmp_path: Path) -> None:
     plan = long_design(tmp_path)
     messages: list[Message] = []

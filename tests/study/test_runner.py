@@ -164,6 +164,7 @@ def interrupted(plan: StudyDesign, out: Path, *, resume: bool = False) -> None:
         run_study(plan, out, resume=resume, on_message=on_message)
 
 
+@pytest.mark.slow
 def test_what_is_stopped_is_recorded_and_resumed(tmp_path: Path, inline: InlineWorkers, finished: Study) -> None:
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3, 6]}, seeds=2)
     interrupted(plan, tmp_path / "out")

@@ -83,6 +83,7 @@ def test_what_is_not_one_run_is_refused(
     assert words in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_the_index_is_there_while_a_study_goes_on(
     tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,9 @@ def drawn(trace: Path, width: float) -> tuple[Figure, Figure]:
     return summary, timeline
 
 
-@pytest.mark.parametrize("width", [COLUMN_IN, PAGE_IN, 12.0])
+@pytest.mark.parametrize(
+    "width", [COLUMN_IN, pytest.param(PAGE_IN, marks=pytest.mark.slow), pytest.param(12.0, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", RUNS)
 def test_no_text_is_cut_off_or_hidden_at_any_width(runs: dict[str, Path], name: str, width: float) -> None:
     for figure in drawn(runs[name], width):

@@ -72,6 +72,7 @@ def test_a_place_that_cannot_be_written(calls: list[Any], tmp_path: Path) -> Non
     assert calls == []
 
 
+@pytest.mark.slow
 def test_the_command_logs_beside_the_trace_or_where_it_is_told(calls: list[Any], tmp_path: Path) -> None:
     arguments = [
         "simulate",

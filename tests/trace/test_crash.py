@@ -149,7 +149,7 @@ def test_every_prefix_of_the_appends_is_a_readable_trace(
             check_opens(killed, rounds)
 
 
-@pytest.mark.parametrize("stride", [100, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [1000, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +195,7 @@ def kill_at_random(path: Path, done: int, generator: np.random.Generator) -> Non
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_trace_that_resumes(kills: int, tmp_path: Path) -> None:
     generator = np.random.default_rng(20)
     path = tmp_path / "trace.h5"

@@ -1,23 +1,27 @@
 """Digital uplinks of a scenario: links, secure aggregation, and clients at their own pace."""
 
 import math
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
+from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.learning import build_algorithm
-from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.slot import largest_doppler_hz
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.aggregation import Mixing, StalenessDiscount
-from wirelessfl.learning.compression import Codec, RandomRounding
+from wirelessfl.learning.compression import Codec, ErrorFeedback, RandK, RandomRounding, SparseUploads
 from wirelessfl.radio import (
     AdaptiveRate,
     DigitalLinks,
     FixedRate,
+    Harq,
     MessageDivision,
+    ModulationAndCoding,
     Network,
     Ofdma,
+    RecordedLinks,
     ShortPackets,
     Tdma,
     db_to_linear,
@@ -25,9 +29,10 @@ from wirelessfl.radio import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.codec import LossyCodec
 from wirelessfl.scenario.timing import Asynchronous as AsynchronousSection
 from wirelessfl.scenario.uplink import AdaptiveRate as AdaptiveRateSection
-from wirelessfl.scenario.uplink import Digital, DigitalLink, Rate, SecureAggregation
+from wirelessfl.scenario.uplink import Digital, DigitalLink, McsRate, RecordedRate, SecureAggregation
 from wirelessfl.scenario.uplink import FixedRate as FixedRateSection
 from wirelessfl.secagg import (
     FLOAT_ROOM,
@@ -42,6 +47,11 @@ from wirelessfl.simulation.selection import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecretSharing, SecureUplink
 
+DrawnRate: TypeAlias = AdaptiveRateSection | FixedRateSection | McsRate
+
+# Shares of a band that are computed in another order may be less by rounding
+_ROUNDED = 1.0 - 1e-9
+
 
 def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, dimension: int) -> DigitalUplink:
     """Uploads that arrive one by one.
@@ -54,7 +64,9 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
         codec = RandomRounding(uplink.bits)
     links = build_digital_links(scenario, uplink, network)
     access = Tdma() if uplink.access == "tdma" else Ofdma()
-    uploads = DigitalUplink(links, dimension, access, codec, build_algorithm(scenario).facts().payload)
+    facts = build_algorithm(scenario).facts()
+    residuals = ErrorFeedback() if isinstance(uplink.codec, LossyCodec) and uplink.codec.error_feedback else None
+    uploads = DigitalUplink(links, dimension, access, codec, facts.payload, facts.numbers, residuals)
     bits = uploads.payload_bits
     if not isinstance(bits, int | np.integer) or bits < 1:
         raise ScenarioError(f"uplink.codec.name: bits of {type(codec).__name__} are {bits!r}; allowed: 1, 2, ...")
@@ -64,33 +76,56 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
 def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> DigitalLinks:
     """Digital links of the clients: rate, SNR, band and division of messages."""
     watts, snr, channel = math.nan, 0.0, scenario.channel
-    bandwidth = scenario.timing.bandwidth_hz
+    bandwidth, harq = scenario.timing.bandwidth_hz, uplink.harq
     if uplink.tx_power_dbm is None:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         snr = db_to_linear(uplink.snr_db)
     else:
         watts = dbm_to_watts(uplink.tx_power_dbm)
         snr = 2.0 * watts / (thermal_noise_density(channel.noise_figure_db) * bandwidth)
-    short = uplink.rate.packets if isinstance(uplink.rate, AdaptiveRateSection) else None
+    if isinstance(uplink.rate, RecordedRate):
+        log = make_object(
+            "uplink.rate.model", found(scenario, "uplink.rate", uplink.rate), context=RunFacts.of(scenario)
+        )
+        return RecordedLinks(network, AdaptiveRate(1.0), bandwidth, snr, watts, grant_s=uplink.grant_delay_s, log=log)
     return DigitalLinks(
         network=network,
-        rate=build_rate(uplink.rate),
+        rate=build_rate(uplink.rate, bandwidth / scenario.clients.most),
         bandwidth_hz=bandwidth,
         snr=snr,
         transmit_watts=watts,
         fade_threshold=scenario.faults.fade_threshold,
-        packets=None if short is None else ShortPackets(short.blocklength, short.error_probability),
-        division=MessageDivision(largest_doppler_hz(channel), channel.max_pieces, channel.csi.refresh),
+        coding=build_coding(uplink.rate),
+        harq=None if harq is None else Harq(harq.max, harq.feedback_s, harq.channel == "independent"),
+        grant_s=uplink.grant_delay_s,
+        fills=isinstance(uplink.rate, AdaptiveRateSection) and uplink.rate.power == "water_filling",
+        division=MessageDivision(largest_doppler_hz(scenario), channel.max_pieces, channel.csi.refresh),
     )
 
 
-def build_rate(rate: Rate) -> AdaptiveRate | FixedRate:
-    """At what rate clients send."""
+def build_coding(rate: DrawnRate) -> ShortPackets | ModulationAndCoding | None:
+    """What channels carry, where that is less than Shannon's rate."""
+    match rate:
+        case AdaptiveRateSection():
+            packets = rate.packets
+            return None if packets is None else ShortPackets(packets.blocklength, packets.error_probability)
+        case McsRate():
+            return ModulationAndCoding(db_to_linear(rate.gap_db))
+        case FixedRateSection():
+            return None
+        case _:
+            assert_never(rate)
+
+
+def build_rate(rate: DrawnRate, narrowest_hz: float) -> AdaptiveRate | FixedRate:
+    """At what rate clients send, the band of each of whom has at least a width."""
     match rate:
         case AdaptiveRateSection():
             return AdaptiveRate(rate.min_rate_bps, rate.outage)
         case FixedRateSection():
             return FixedRate(rate.rate_bps)
+        case McsRate():  # who sends at all sends at the rate of a scheme
+            return AdaptiveRate(ModulationAndCoding.least_bps(narrowest_hz) * _ROUNDED, rate.outage)
         case _:
             assert_never(rate)
 
@@ -104,12 +139,16 @@ def build_secure_uplink(
         ScenarioError: a sum could overflow.
     """
     links, timeout, dropout = build_digital_links(scenario, uplink, network), uplink.stage_timeout_s, uplink.dropout
-    encoding = build_encoding(scenario, uplink, network, dimension)
+    codec: Codec = make_object("uplink.codec.name", uplink.codec)
+    vectors = build_algorithm(scenario).facts().payload
+    sparse = SparseUploads(codec, dimension // vectors, vectors) if isinstance(codec, RandK) else None
+    encoding = build_encoding(scenario, uplink, network, dimension if sparse is None else sparse.sent)
     match uplink.protocol:
         case "pairwise_prf":
             return PairwisePrf(
                 links=links,
                 encoding=encoding,
+                sparse=sparse,
                 stage_timeout_s=timeout,
                 vanish_probability=(dropout.masked_input,) * (1 + uplink.retries),
                 seed=scenario.seed,
@@ -120,6 +159,7 @@ def build_secure_uplink(
             return SecretSharing(
                 links=links,
                 encoding=encoding,
+                sparse=sparse,
                 stage_timeout_s=timeout,
                 vanish_probability=(dropout.advertise_keys, dropout.share_keys, dropout.masked_input, dropout.unmask),
                 graph=CompleteGraph(uplink.threshold)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.coverage import warn_of_floor
 from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
@@ -18,8 +19,12 @@ from wirelessfl.radio import (
     BlockFading,
     ChannelSource,
     DistanceGain,
+    ExactCalibration,
+    ExactStepCalibration,
     FadingModel,
     FixedRate,
+    ImportedFading,
+    ImportedGains,
     Instants,
     JammerLink,
     Jamming,
@@ -159,17 +164,29 @@ def _against_all_antennas(
 ) -> tuple[float, float] | None:
     # The share of rehearsed rounds in which the jammer cannot hide the clients from all antennas, and the energy of
     # the middle one of them, infinite where no power is enough; None for a calibration that does not look at them.
-    network, needed = uplink.network, []
+    network, calibration, needed = uplink.network, jamming.calibration, []
+    if not isinstance(calibration, ExactCalibration | ExactStepCalibration):
+        return None
+    fading = network.clients.fading
+    # Drawn gains differ between rounds, those of a file between its snapshots
+    step_s = fading.channels.spacing_s(_REHEARSED) if isinstance(fading, ImportedFading) else 0.0
     for round_index in range(1, _REHEARSED + 1):
-        moment, clients = Moment(round_index, 0.0), selection.select(round_index, network.streams)
+        moment, clients = (
+            Moment(round_index, step_s * (round_index - 1)),
+            selection.select(round_index, network.streams),
+        )
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
+        if len(clients) == 0:
+            continue
         if uplink.rotating_jammer:
             jams, clients = np.split(np.roll(clients, -round_index), [1])
             link = network.slot_links(jams, moment, instants)
             jammer = JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
         else:
             jammer = network.jammer_link(moment, instants)
-        slot = uplink.announce(np.sort(clients), moment, instants)
+        # A policy may know nothing of rounds beyond the run
+        planned = (round_index - 1) % calibration.rounds + 1
+        slot = uplink.announce(np.sort(clients), moment, instants, planned)
         for station, plan in slot.transmit.items():
             loudness = jamming.loudness(uplink.policies[station], plan, slot.rows)
             if loudness is None:
@@ -205,12 +222,18 @@ def _probability_short(
         these = large.line_of_sight == in_sight
         power = needed / large.path_gain[these]
         antenna, times = source.antennas[0], AT_START if len(estimates) == 1 else estimates
-        if antenna.groups == 1 and (times is AT_START or isinstance(source.fading, BlockFading)):
+        if isinstance(antenna, ImportedGains):  # its gains are all there are, whatever the time
+            probability[these] = _share_of(antenna.least_powers(), power)
+        elif antenna.groups == 1 and (times is AT_START or isinstance(source.fading, BlockFading)):
             probability[these] = _share_below(antenna.law_of(in_sight), power, streams)
         elif these.any():
-            least = _least_powers(antenna, in_sight, times)
-            probability[these] = np.searchsorted(np.sort(least), power) / len(least)
+            probability[these] = _share_of(_least_powers(antenna, in_sight, times), power)
     return float(probability.mean())
+
+
+def _share_of(powers: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
+    # (n,) the share of powers below each limit
+    return np.searchsorted(np.sort(powers), limit) / len(powers)
 
 
 def _least_powers(antenna: AntennaGains, in_sight: bool, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -296,6 +319,9 @@ def check_uploads(scenario: Scenario, uplink: Uplink) -> None:
     Raises:
         ScenarioError: at a fixed rate every message would be given up.
     """
+    uploads = uplink.uploads if isinstance(uplink, Asynchronous) else uplink
+    if isinstance(uploads, DigitalUplink | SecureUplink):
+        warn_of_floor(scenario, uploads.links)
     if not isinstance(uplink, DigitalUplink | SecureUplink) or not uplink.links.ages:
         return
     span, division, doppler_hz = upload_span(scenario, uplink), uplink.links.division, uplink.links.division.doppler_hz
@@ -304,6 +330,12 @@ def check_uploads(scenario: Scenario, uplink: Uplink) -> None:
         f"times of {coherence_time(doppler_hz):.3g} s, in {span.pieces} pieces (Doppler shift up to "
         f"{doppler_hz:.3g} Hz)"
     )
+    fading = uplink.links.network.clients.fading
+    if isinstance(fading, ImportedFading):
+        every = f"{fading.channels.interval_s:.3g} s, as snapshots in {fading.channels.name}"
+        length = (
+            f"a message of {uplink.payload_bits:,} bits lasts {span.seconds:.3g} s, in {span.pieces} pieces of {every}"
+        )
     if isinstance(uplink.links.rate, FixedRate) and span.pieces > division.max_pieces:
         raise ScenarioError(
             f"channel.max_pieces: found {division.max_pieces}, but {length}; allowed: at least {span.pieces}. A larger "

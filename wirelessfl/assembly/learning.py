@@ -54,6 +54,7 @@ from wirelessfl.scenario.mechanism import (
     NoMechanism,
     Zcdp,
 )
+from wirelessfl.scenario.training import Sgd
 from wirelessfl.streams import Streams
 
 
@@ -228,13 +229,26 @@ def _model_at(scenario: Scenario) -> str:
     return defined_at(plugins.load_function("model.name", scenario.model.reference, torch.nn.Module))
 
 
+@dataclass(frozen=True)
+class LocalSteps:
+    """Context of algorithms, beside their own keys.
+
+    Attributes:
+        momentum: ρ, momentum of the clients' gradient descent; 0 for any other optimizer.
+    """
+
+    momentum: float
+
+
 def build_algorithm(scenario: Scenario) -> Algorithm:
     """The federated algorithm.
 
     Raises:
         ScenarioError: one from outside that cannot be used.
     """
-    made: Algorithm = make_object("training.algorithm.name", scenario.training.algorithm)
+    training = scenario.training
+    steps = LocalSteps(training.optimizer.momentum if isinstance(training.optimizer, Sgd) else 0.0)
+    made: Algorithm = make_object("training.algorithm.name", training.algorithm, context=steps)
     given("algorithm", made, "facts", made.facts(), AlgorithmFacts)
     return made
 

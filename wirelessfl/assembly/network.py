@@ -3,20 +3,26 @@
 Clients and jammer have channels of the same laws and streams of their own.
 """
 
+import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.imported import COHERENT, check_imported, imported_channels
 from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.objects import RunFacts, make_object
-from wirelessfl.assembly.reception import build_antennas, build_array
-from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, largest_doppler_hz
+from wirelessfl.assembly.plan import check_gains
+from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD
+from wirelessfl.assembly.reception import build_antennas, build_array, independent_array
+from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, given_doppler_hz
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
+    AntennaArray,
     AntennaGains,
     ChannelSource,
     DirectRay,
@@ -28,10 +34,15 @@ from wirelessfl.radio import (
     FlatGains,
     GivenDoppler,
     GivenPositions,
+    ImportedChannels,
+    ImportedFading,
+    ImportedGain,
+    ImportedGains,
     LargeScale,
     LinkImpairments,
     MotionDoppler,
     Network,
+    Observer,
     Placement,
     RandomWaypoint,
     Rayleigh,
@@ -42,6 +53,7 @@ from wirelessfl.radio import (
     TappedDelayLine,
     UnitGain,
     Walking,
+    db_to_linear,
     group_frequencies,
     hexagonal_sites,
     path_gain,
@@ -49,12 +61,13 @@ from wirelessfl.radio import (
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import Channel, IndependentFading, Sync, TdlFading
 from wirelessfl.scenario.geography import NoPathLoss, SingleCell
+from wirelessfl.scenario.observer import Observer as ObserverPlace
 from wirelessfl.scenario.timing import Timing
 from wirelessfl.scenario.uplink import Jammer, OverTheAir, jammer_of, transmits_in_watts
 from wirelessfl.streams import Streams
 
-# Correlation of neighbouring groups of subcarriers below which they are too wide
-_COHERENT = 0.9
+Law = FadingModel | TappedDelayLine | ImportedChannels
+"""What channels are made of: the law of a gain, a profile over the delay, or the gains themselves."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,7 @@ class CorrelationContext:
         correlation, pathloss = self.channel.correlation, self.channel.pathloss
         assert not isinstance(correlation, IndependentFading), "it has no Doppler shift"
         if isinstance(pathloss, NoPathLoss):
-            return GivenDoppler(largest_doppler_hz(self.channel), False, self.draws)
+            return GivenDoppler(given_doppler_hz(self.channel), False, self.draws)
         if correlation.doppler_hz is not None:
             return GivenDoppler(correlation.doppler_hz, not self.placement.moves, self.draws)
         return MotionDoppler(self.placement, build_path_loss(pathloss), self.site)
@@ -126,36 +139,37 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
 
     Raises:
         DataError: a file of gains or positions is missing, damaged or too small.
+        InfeasibleError: the gains of a round do not fit into the memory.
         ScenarioError: a law of the user's own cannot be used.
     """
     law = build_fading(scenario)
+    if isinstance(law, ImportedChannels):
+        check_imported(scenario, law)
     jammer_law = law if _external_jammer(scenario) is None else build_fading(scenario, jammer=True)
     _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
-    antennas, frequency_hz = build_antennas(scenario), _frequencies(scenario)
+    antennas, frequency_hz, topology = build_antennas(scenario), _frequencies(scenario), scenario.topology
+    receivers = 1 if isinstance(topology, SingleCell) else len(hexagonal_sites(topology.rings, 1.0))
+    check_gains(scenario.clients.most, receivers, len(frequency_hz), antennas)
 
-    def source(
-        law: FadingModel | TappedDelayLine, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
-    ) -> ChannelSource:
-        large_scale = _large_scale(scenario, placement, draws, site)
-        each = (draws, *(replace(draws, site=f"{draws.site}antenna{a}_") for a in range(1, antennas)))
-        where = (scenario.channel, placement, site)
-        return ChannelSource(
-            large_scale=large_scale,
-            antennas=tuple(_antenna(law, own, *where, frequency_hz) for own in each),
-            impairments=_impairments(scenario, dimension),
-            draws=draws,
-            array=build_array(scenario, antennas, large_scale, draws),
-        )
-
+    at = partial(_source, scenario, dimension, frequency_hz)
+    source = partial(at, antennas, partial(build_array, scenario, antennas))
     clients, jammer = Draws(streams), Draws(streams, "jammer_")
-    places = build_placement(scenario, clients)
+    places, jammer_place = build_placement(scenario, clients), build_jammer_placement(scenario, jammer)
+    observer = None
+    if (section := scenario.privacy.observer) is not None:
+        there = partial(at, section.antennas, partial(independent_array, section.antennas), site=section.position_m)
+        heard = there(law, replace(clients, site="observer_"), places)
+        external = _external_jammer(scenario) is not None
+        jamming = there(jammer_law, replace(jammer, site="observer_"), jammer_place) if external else None
+        quieter = db_to_linear(section.noise_figure_db - scenario.channel.noise_figure_db)
+        observer = Observer(heard, jamming, CHANNEL_NOISE_STD * math.sqrt(quieter))
     network = Network(
         registry=registry,
         clients=source(law, clients, places),
-        jammer=source(jammer_law, jammer, build_jammer_placement(scenario, jammer)),
+        jammer=source(jammer_law, jammer, jammer_place),
         streams=streams,
+        observer=observer,
     )
-    topology = scenario.topology
     if isinstance(topology, SingleCell):
         return network
     sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
@@ -164,6 +178,32 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
     ]
     return replace(network, others=tuple(further), sites=sites)
+
+
+def _source(
+    scenario: Scenario,
+    dimension: int,
+    frequency_hz: NDArray[np.float64],
+    antennas: int,
+    array: Callable[[LargeScale, Draws], AntennaArray | None],
+    law: Law,
+    draws: Draws,
+    placement: Placement,
+    site: tuple[float, float] = (0.0, 0.0),
+) -> ChannelSource:
+    # Channels of the nodes of some streams to a receiver at a site
+    if isinstance(law, ImportedChannels):
+        imported = tuple(ImportedGains(ImportedFading(law), antenna) for antenna in range(antennas))
+        return ChannelSource(ImportedGain(law), imported, _impairments(scenario, dimension), draws)
+    large_scale = _large_scale(scenario, placement, draws, site)
+    each = (draws, *(replace(draws, site=f"{draws.site}antenna{a}_") for a in range(1, antennas)))
+    return ChannelSource(
+        large_scale=large_scale,
+        antennas=tuple(_antenna(law, own, scenario.channel, placement, site, frequency_hz) for own in each),
+        impairments=_impairments(scenario, dimension),
+        draws=draws,
+        array=array(large_scale, draws),
+    )
 
 
 def _antenna(
@@ -197,24 +237,27 @@ def _frequencies(scenario: Scenario) -> NDArray[np.float64]:
     bandwidth = scenario.timing.bandwidth_hz if grid is None else grid.bandwidth_hz
     line: TappedDelayLine = make_object("channel.fading.model", fading)
     found = float(np.abs(line.frequency_correlation(bandwidth / fading.groups)))
-    if found < _COHERENT:
+    if found < COHERENT:
         warnings.warn(
             f"channel.fading.groups: found {fading.groups} groups of {bandwidth / fading.groups:.4g} Hz, between whose "
             f"gains the correlation is {found:.2f}; with one gain each they are too wide, and a frequency-selective "
-            f"channel is understated. More groups have {_COHERENT} or more",
+            f"channel is understated. More groups have {COHERENT} or more",
             ModelWarning,
             stacklevel=2,
         )
     return group_frequencies(fading.groups, bandwidth)
 
 
-def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel | TappedDelayLine:
-    """The law of a single gain of the clients' links, or of the jammer's; or their profile over the delay.
+def build_fading(scenario: Scenario, jammer: bool = False) -> Law:
+    """The law of a single gain of the clients' links, or of the jammer's; or their profile, or their gains themselves.
 
     Raises:
         DataError: a recording is missing, damaged or too small, or lacks the jammer.
         ScenarioError: a law of the user's own cannot be used.
     """
+    imported = imported_channels(scenario, jammer)
+    if imported is not None:
+        return imported
     fading = found(scenario, "channel.fading", scenario.channel.fading)
     law: FadingModel | TappedDelayLine = make_object(
         "channel.fading.model", fading, context=RunFacts.of(scenario, jammer)
@@ -273,3 +316,13 @@ def _warn_of_another_waveform(sync: Sync, timing: Timing) -> None:
             ModelWarning,
             stacklevel=2,
         )
+
+
+def observer_remark(place: ObserverPlace) -> str:
+    """What the accounted ε counts against an observer, in a sentence."""
+    antennas = "1 antenna" if place.antennas == 1 else f"{place.antennas} antennas"
+    x, y = place.position_m
+    return (
+        f"The adversary is an observer at [{x:g}, {y:g}] m with {antennas}, which knows all channels. The accounted "
+        "figure counts the released models and what its antennas hear together; a client near it is protected least."
+    )

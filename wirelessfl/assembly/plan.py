@@ -137,6 +137,8 @@ def _check_device(device: str, why: str) -> None:
 
 # What is kept of every registered client: samples, weight, place, processor, last use
 _BYTES_A_CLIENT = 64
+# What a gain takes while a slot is planned: the number itself, that of its path, its estimate, what is made of them
+_BYTES_A_GAIN = 8 * 16
 # What the plan of a client's batches takes for a sample of a batch: its place in the epoch, and its number
 _BYTES_A_DRAW = 16
 
@@ -148,6 +150,19 @@ def check_clients(count: int) -> None:
         InfeasibleError: they do not.
     """
     _check_memory(f"clients.count: found {count:,} clients, who take", count * _BYTES_A_CLIENT)
+
+
+def check_gains(clients: int, receivers: int, groups: int, antennas: int) -> None:
+    """Checks that the gains of a round's links fit into the memory.
+
+    Raises:
+        InfeasibleError: they do not.
+    """
+    gains = clients * receivers * groups * antennas
+    found = (
+        f"uplink.receiver.antennas: found {antennas} with {groups} groups of subcarriers, where the gains of a round"
+    )
+    _check_memory(f"{found} of {clients:,} clients take", gains * _BYTES_A_GAIN)
 
 
 def check_batches(training: LocalTraining, sizes: NDArray[np.int64]) -> None:

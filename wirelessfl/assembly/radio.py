@@ -5,28 +5,28 @@ from typing import Any, assert_never
 
 from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplink
 from wirelessfl.assembly.learning import build_algorithm
-from wirelessfl.assembly.objects import RunFacts, make_object
+from wirelessfl.assembly.modulation import build_modulation, symbol_count
 from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD, build_calibration, build_power_control, gradient_step
 from wirelessfl.assembly.reception import build_receiver
-from wirelessfl.assembly.slot import build_schedule, data_airtime, slot_airtime, useful_share
+from wirelessfl.assembly.slot import build_schedule, channel_uses, data_airtime, slot_airtime, useful_share
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import AlgorithmFacts
 from wirelessfl.learning.aggregation import EdgeModels
+from wirelessfl.learning.compression import ErrorFeedback
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
     AirInterface,
     Jamming,
-    Modulation,
     Network,
     NormScaledPowerControl,
     PowerControl,
     Registry,
+    Waveform,
     db_to_linear,
     dbm_to_watts,
     is_non_expansive,
     jammer_gain_limit,
-    num_symbols,
     power_budget_from_snr,
     power_budget_from_watts,
     thermal_noise_density,
@@ -34,6 +34,7 @@ from wirelessfl.radio import (
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.geography import MultiCell, SingleCell, Topology
+from wirelessfl.scenario.modulation import WaveformModulation
 from wirelessfl.scenario.uplink import Digital, Ideal, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
@@ -70,7 +71,7 @@ def symbol_energy(scenario: Scenario, dimension: int) -> float:
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAirSection) or uplink.peak_power_db is None:
         return math.inf
-    mean = power_budget(scenario, dimension) / num_symbols(dimension, uplink.iq_packing)
+    mean = power_budget(scenario, dimension) / channel_uses(scenario, uplink, dimension)
     return db_to_linear(uplink.peak_power_db) * mean
 
 
@@ -89,7 +90,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
         case Ideal():
             return IdealUplink(network.registry, dimension)
         case OverTheAirSection():
-            air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
+            symbols, loudest = symbol_count(scenario, uplink, dimension), symbol_energy(scenario, dimension)
+            air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, symbols, loudest)
             facts, control = build_algorithm(scenario).facts(), uplink.power_control
             receivers, backhaul_s, edges = build_cells(scenario.topology, network, facts, dimension)
             policies = [build_power_control(scenario, control, network, statement) for _ in range(receivers)]
@@ -110,12 +112,15 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 fade_threshold=0.0 if control.silences else scenario.faults.fade_threshold,
                 schedule=build_schedule(scenario, uplink, dimension),
                 airtime=slot_airtime(scenario, dimension),
-                num_symbols=num_symbols(dimension, uplink.iq_packing),
+                num_symbols=channel_uses(scenario, uplink, dimension),
+                dimension=dimension,
                 joules_per_unit=joules_per_unit(scenario),
                 jammer_failure=scenario.faults.jammer_failure,
-                gradient_step=gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
+                gradient_step=None
+                if isinstance(uplink.modulation, WaveformModulation)
+                else gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
                 theorem=control.theorem,
-                **_waveform(scenario, uplink),
+                **_waveform(scenario, uplink, dimension),
                 backhaul_s=backhaul_s,
                 edges=edges,
                 has_cells=not isinstance(scenario.topology, SingleCell),
@@ -128,15 +133,16 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             assert_never(uplink)
 
 
-def _waveform(scenario: Scenario, uplink: OverTheAirSection) -> dict[str, Any]:
+def _waveform(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> dict[str, Any]:
     # Receiver and modulation, and whether one of them leaves no record of what it costs. Raises ScenarioError: code
     # from outside cannot be used.
     receiver = build_receiver(scenario, uplink)
-    facts = RunFacts.of(scenario)
-    modulation: Modulation = make_object("uplink.modulation.scheme", uplink.modulation, context=facts)
+    modulation = build_modulation(scenario, uplink)
     made = ((uplink.receiver, receiver), (uplink.modulation, modulation))
     unvouched = any(isinstance(named, External) and not isinstance(part, OwnRelease) for named, part in made)
-    return {"receiver": receiver, "modulation": modulation, "unvouched": unvouched}
+    waits = isinstance(modulation, Waveform) and modulation.coordinates_sent(dimension) < dimension
+    residuals = ErrorFeedback() if waits else None
+    return {"receiver": receiver, "modulation": modulation, "unvouched": unvouched, "residuals": residuals}
 
 
 def build_jamming(
@@ -160,7 +166,7 @@ def build_jamming(
     limit = math.inf
     if jammer.power_db is not None:
         budget = power_budget_from_snr(db_to_linear(jammer.power_db), dimension, CHANNEL_NOISE_STD)
-        limit = jammer_gain_limit(budget, num_symbols(dimension, uplink.iq_packing), jammer.noise)
+        limit = jammer_gain_limit(budget, channel_uses(scenario, uplink, dimension), jammer.noise)
     return Jamming(
         calibration=build_calibration(jammer.calibration, epsilon, scenario, registry, statement, non_expansive),
         margin=jammer.margin,

@@ -66,7 +66,14 @@ def build_array(scenario: Scenario, antennas: int, large_scale: LargeScale, draw
         return None
     receiver = scenario.uplink.receiver if isinstance(scenario.uplink, OverTheAir) else None
     if not isinstance(receiver, ArrayReceiver):  # that of code from outside
-        return AntennaArray(linear_array(antennas, 0.5), IndependentAntennas(), large_scale, draws)
+        return independent_array(antennas, large_scale, draws)
     geometry: ArrayGeometry = make_object("uplink.receiver.array.geometry", receiver.array, antennas)
     correlation = make_object("uplink.receiver.correlation.model", receiver.correlation)
     return AntennaArray(geometry, correlation, large_scale, draws)
+
+
+def independent_array(antennas: int, large_scale: LargeScale, draws: Draws) -> AntennaArray | None:
+    """A linear array in rich scattering; None for a single antenna."""
+    if antennas == 1:
+        return None
+    return AntennaArray(linear_array(antennas, 0.5), IndependentAntennas(), large_scale, draws)

@@ -39,7 +39,7 @@ def load_gains(file: str, rounds: int, clients: int) -> tuple[Recorded, Recorded
     Raises:
         DataError: the file is missing or damaged, or holds fewer rounds or clients.
     """
-    path = _existing(file, _KEY_GAINS)
+    path = existing(file, _KEY_GAINS)
     gains, jammer = _gains_of_hdf5(path) if h5py.is_hdf5(path) else _gains_of_csv(path)
     found = (gains.shape[0] - 1, gains.shape[1])
     precondition(
@@ -90,7 +90,7 @@ def load_positions(file: str, clients: int) -> tuple[tuple[float, float], ...]:
     Raises:
         DataError: the file is missing or damaged, or holds fewer clients.
     """
-    table = _read_csv(_existing(file, _KEY_POSITIONS), ("x", "y"), _KEY_POSITIONS)
+    table = read_csv(existing(file, _KEY_POSITIONS), ("x", "y"), _KEY_POSITIONS)
     too_few = f"{_KEY_POSITIONS}: {file} holds {len(table)} positions; allowed here: at least {clients}"
     precondition(len(table) >= clients, too_few, DataError)
     return tuple((float(x), float(y)) for x, y in table)
@@ -102,7 +102,7 @@ def load_norms(file: str, rounds: int) -> tuple[float, ...]:
     Raises:
         DataError: the file is missing or damaged, lacks a round, or holds a norm that is not positive.
     """
-    table = _read_csv(_existing(file, _KEY_NORMS), ("round", "norm"), _KEY_NORMS)
+    table = read_csv(existing(file, _KEY_NORMS), ("round", "norm"), _KEY_NORMS)
     norm_of = dict(table.tolist())
     missing = next((index for index in range(1, rounds + 1) if index not in norm_of), None)
     if missing is not None:
@@ -122,11 +122,11 @@ def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
     Raises:
         DataError: the file is missing or damaged, or holds fewer rounds.
     """
-    path = _existing(file, _KEY_PRESENCE)
+    path = existing(file, _KEY_PRESENCE)
     if h5py.is_hdf5(path):
         round_index, client, present = _presence_of_trace(path)
     else:
-        table = _read_csv(path, ("round", "client", "available"), _KEY_PRESENCE)
+        table = read_csv(path, ("round", "client", "available"), _KEY_PRESENCE)
         round_index, client = _indices(table, path, _KEY_PRESENCE, lowest=0)
         present = table[:, 2]
         precondition(np.isin(present, (0, 1)).all(), f"{_KEY_PRESENCE}: {path}: available must be 0 or 1", DataError)
@@ -200,7 +200,7 @@ _MOST_GAINS = 10**8
 
 
 def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-    table = _read_csv(path, ("round", "client", "re", "im"), _KEY_GAINS)
+    table = read_csv(path, ("round", "client", "re", "im"), _KEY_GAINS)
     round_index, client = _indices(table, path, _KEY_GAINS, lowest=JAMMER_NODE)
     value = table[:, 2] + 1j * table[:, 3]
     gains = _no_gains(round_index, client)
@@ -247,9 +247,12 @@ def _indices(
 _LARGEST_INDEX = 2**31 - 1
 
 
-def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float64]:
-    # (rows, columns) numbers from a CSV file whose first line names its columns, in any order. Raises DataError: it is
-    # not that; the message names the place and never what stands there, which may be another file.
+def read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float64]:
+    """Numbers (rows, columns) from a CSV file whose first line names its columns, in any order.
+
+    Raises:
+        DataError: it is not that; the message names the place and never what stands there, which may be another file.
+    """
     rows, wanted = list[list[float]](), ", ".join(columns)
     try:
         with path.open(encoding="utf-8") as file:
@@ -274,7 +277,8 @@ def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.floa
     return table
 
 
-def _existing(file: str, key: str) -> Path:
+def existing(file: str, key: str) -> Path:
+    """The path of a file that is there."""
     path = Path(file)
     precondition(path.is_file(), f"{key}: found no file {file}", DataError)
     return path

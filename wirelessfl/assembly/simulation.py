@@ -18,7 +18,7 @@ from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data, found
 from wirelessfl.assembly.learning import build_algorithm, build_model, build_population, build_training, on_device
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
-from wirelessfl.assembly.network import build_network
+from wirelessfl.assembly.network import build_network, observer_remark
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
@@ -35,12 +35,12 @@ from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
-from wirelessfl.scenario.uplink import SecureAggregation, jammer_of
+from wirelessfl.scenario.uplink import DigitalLink, SecureAggregation, jammer_of
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
 from wirelessfl.simulation.selection import ClientSelection, JobsInFlight, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
-from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
+from wirelessfl.simulation.uplinks import DigitalUplink, OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import STREAM_VERSION, Streams
 from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest, source_attributes
@@ -92,7 +92,7 @@ def build_simulation(
         InfeasibleError: a privacy target that no allowed setting meets.
         TraceError: the state is not one of this scenario.
     """
-    streams, statement = Streams(scenario.seed), Statement(**scenario.privacy.model_dump())
+    streams, statement = Streams(scenario.seed), Statement(**scenario.privacy.model_dump(exclude={"observer"}))
     population = build_population(scenario, streams)
     samples, total_samples = population.sizes, int(population.sizes.sum())
     facts = PrivacyFacts(samples, samples / total_samples, total_samples)
@@ -109,13 +109,14 @@ def build_simulation(
     selection, wait_for = ClientSelection(rule, scenario.clients.most, samples), build_wait_for(scenario.timing)
     uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
     faults, jobs = build_faults(scenario), JobsInFlight()
+    residuals = uplink.residuals if isinstance(uplink, DigitalUplink | OverTheAir) else None
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         selection = KeepAtWork(rule, selection.count, samples, jobs=jobs)
     memories: dict[str, Any] = {
         **network.memories(),
         **({"selection": selection.heard} if rule.facts().reads else {}),
-        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs),
+        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, error_feedback=residuals),
     }
     deployment = Deployment(
         network=network,
@@ -129,8 +130,15 @@ def build_simulation(
         memories=memories,
     )
     _recall(state, deployment, ledger := Ledger(facts, statement))
+    if scenario.privacy.observer is not None:
+        ledger.remark(observer_remark(scenario.privacy.observer))
     stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump())
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
+
+
+def _groups(scenario: Scenario, parts: Deployment) -> int:
+    # F of the gains that messages leave in the trace; ideal uplinks have none
+    return parts.network.clients.groups if isinstance(scenario.uplink, DigitalLink) else 1
 
 
 def _recall(state: SimulationState, deployment: Deployment, ledger: Ledger) -> None:
@@ -218,8 +226,8 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
     parts, statement = simulation.deployment, simulation.ledger.statement
     plan, model = parts.learner.plan, parts.learner.model
     text = dump_scenario(scenario)
-    # Axes of gains that are longer than 1 are told; links that are not over the air have one of each.
-    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else (1, 1, 1)
+    # Axes of gains that are longer than 1 are told; messages have one block and one antenna.
+    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else (1, _groups(scenario, parts), 1)
     return TraceHeader(
         attributes={
             "name": scenario.name,

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from wirelessfl.assembly.imported import check_first_slot, imported_channels
+from wirelessfl.assembly.modulation import symbol_count
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.radio import (
@@ -17,7 +19,6 @@ from wirelessfl.radio import (
     dbm_to_watts,
     num_symbols,
     pieces_needed,
-    slot_duration,
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario
@@ -38,8 +39,17 @@ def build_path_loss(pathloss: CoreVariant | External) -> PathLossModel:
     return model
 
 
-def largest_doppler_hz(channel: Channel) -> float:
-    """The largest Doppler shift of any link, by which slots are divided; 0 where fading is independent.
+def largest_doppler_hz(scenario: Scenario) -> float:
+    """The largest Doppler shift of any link, by which slots are divided; 0 where gains last for a round.
+
+    That of imported channels is the one which their snapshots resolve.
+    """
+    channels = imported_channels(scenario)
+    return given_doppler_hz(scenario.channel) if channels is None else channels.doppler_hz
+
+
+def given_doppler_hz(channel: Channel) -> float:
+    """The largest Doppler shift of channels that are drawn; 0 where fading is independent.
 
     Where it is not given it is that of the fastest client, or a default where no carrier is known.
     """
@@ -61,8 +71,13 @@ def data_airtime(scenario: Scenario, dimension: int) -> float:
         return 0.0
     grid = build_numerology(timing)
     if grid is None:
-        return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
-    return grid.slot_duration(num_symbols(dimension, uplink.iq_packing))
+        return channel_uses(scenario, uplink, dimension) / timing.bandwidth_hz
+    return grid.slot_duration(channel_uses(scenario, uplink, dimension))
+
+
+def channel_uses(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> int:
+    """The complex symbols of an update of d coordinates over the air."""
+    return num_symbols(symbol_count(scenario, uplink, dimension), uplink.iq_packing)
 
 
 def slot_airtime(scenario: Scenario, dimension: int) -> float:
@@ -82,9 +97,11 @@ def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int
             symbols (with OFDM, full symbols of all subcarriers).
     """
     channel, data_s = scenario.channel, data_airtime(scenario, dimension)
-    pieces = pieces_needed(data_s, largest_doppler_hz(channel), largest_carrier_offset(scenario, uplink))
-    timing, symbols, of_what = scenario.timing, num_symbols(dimension, uplink.iq_packing), "symbols"
-    grid, groups = build_numerology(timing), subcarrier_groups(channel)
+    if (imported := imported_channels(scenario)) is not None:
+        check_first_slot(imported, data_s)
+    pieces = pieces_needed(data_s, largest_doppler_hz(scenario), largest_carrier_offset(scenario, uplink))
+    timing, symbols, of_what = scenario.timing, channel_uses(scenario, uplink, dimension), "symbols"
+    grid, groups = build_numerology(timing), subcarrier_groups(scenario)
     if groups > symbols:
         raise ScenarioError(
             f"channel.fading.groups: found {groups} groups, but an update has {symbols} symbols; allowed: at most that"
@@ -98,8 +115,7 @@ def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int
         limit = "channel.max_pieces" if allowed == channel.max_pieces else f"its {symbols} {of_what}"
         raise ScenarioError(
             f"channel.max_pieces: found {channel.max_pieces}, but a slot of {data_s:.3g} s needs {pieces} pieces, so "
-            "that the channel changes by no more than −25 dB within one (Doppler shift up to "
-            f"{largest_doppler_hz(channel):.3g} Hz, carrier offset up to "
+            f"that the channel changes by no more than −25 dB within one ({_change(scenario)}, carrier offset up to "
             f"{largest_carrier_offset(scenario, uplink):.3g} Hz); allowed are at most {allowed} pieces ({limit}). A "
             "wider timing.bandwidth_hz or uplink.iq_packing shortens the slot"
         )
@@ -110,9 +126,20 @@ def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int
     return SlotSchedule(data_s, duration, pieces, channel.csi.refresh, build_pilots(scenario, uplink, dimension))
 
 
-def subcarrier_groups(channel: Channel) -> int:
+def _change(scenario: Scenario) -> str:
+    # What makes channels change within a slot
+    imported = imported_channels(scenario)
+    if imported is None:
+        return f"Doppler shift up to {largest_doppler_hz(scenario):.3g} Hz"
+    return f"snapshots in {imported.name} every {imported.interval_s:.3g} s"
+
+
+def subcarrier_groups(scenario: Scenario) -> int:
     """F, the groups of subcarriers with a gain each."""
-    return channel.fading.groups if isinstance(channel.fading, TdlFading) else 1
+    fading, channels = scenario.channel.fading, imported_channels(scenario)
+    if channels is not None:
+        return int(channels.gains.shape[3])
+    return fading.groups if isinstance(fading, TdlFading) else 1
 
 
 def slot_pieces(uplink: Uplink) -> int:
@@ -121,8 +148,8 @@ def slot_pieces(uplink: Uplink) -> int:
 
 
 def coherence_s(scenario: Scenario) -> float:
-    """Seconds in which the fastest channel keeps half of its correlation; infinite where none fades in time."""
-    return coherence_time(largest_doppler_hz(scenario.channel))
+    """Seconds in which the fastest channel that is drawn keeps half of its correlation; infinite without any."""
+    return coherence_time(given_doppler_hz(scenario.channel))
 
 
 def build_pilots(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> Pilots | None:
@@ -132,8 +159,8 @@ def build_pilots(scenario: Scenario, uplink: OverTheAirSection, dimension: int) 
         return None
     if uplink.tx_power_dbm is None:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
-        # P_i/(d σ_c²) over d symbols, or d/2: per symbol against N0, twice the noise of a real dimension.
-        per_symbol = dimension / num_symbols(dimension, uplink.iq_packing)
+        # P_i/(d σ_c²) over the channel uses: per symbol against N0, twice the noise of a real dimension.
+        per_symbol = dimension / channel_uses(scenario, uplink, dimension)
         return Pilots(csi.pilot_symbols, db_to_linear(uplink.snr_db) * per_symbol / 2.0, math.nan)
     grid = build_numerology(timing)
     watts = dbm_to_watts(uplink.tx_power_dbm if csi.pilot_power_dbm is None else csi.pilot_power_dbm)

@@ -44,6 +44,7 @@ COMMANDS = {
     "report": "report",
     "scenarios": "listings",
     "families": "listings",
+    "channels": "channels",
     "privacy": "privacy",
     "audit": "privacy",
     "papers": "listings",

@@ -5,10 +5,13 @@ from wirelessfl.learning.algorithms import (
     AlgorithmFacts,
     ClientRows,
     FedAvg,
+    FedDyn,
+    FedNova,
     FedProx,
     LocalObjective,
     LocalOutcome,
     RoundFacts,
+    Scaffold,
     ServerState,
     Upcycled,
     upcycle,
@@ -36,7 +39,7 @@ from wirelessfl.learning.models import (
     mlp,
     resnet18_gn,
 )
-from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer, ServerOptimizer, ServerSgd
+from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer
 from wirelessfl.learning.partition import (
     Partition,
     classes_partition,
@@ -46,6 +49,13 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.learning.population import PartitionedData, Population, Shards, SyntheticPopulation
+from wirelessfl.learning.server_optimizers import (
+    ServerAdaGrad,
+    ServerAdam,
+    ServerOptimizer,
+    ServerSgd,
+    ServerYogi,
+)
 
 AggregationRule = Algorithm  # the name of the protocol before version 0.2
 
@@ -63,6 +73,8 @@ __all__ = [
     "Examples",
     "ExecutionPlan",
     "FedAvg",
+    "FedDyn",
+    "FedNova",
     "FedProx",
     "FlatModel",
     "GradientTransform",
@@ -76,9 +88,13 @@ __all__ = [
     "PrivateStep",
     "RoundFacts",
     "SampleGradients",
+    "Scaffold",
+    "ServerAdaGrad",
+    "ServerAdam",
     "ServerOptimizer",
     "ServerSgd",
     "ServerState",
+    "ServerYogi",
     "Shards",
     "StepContext",
     "SyntheticPopulation",

@@ -19,9 +19,9 @@ from wirelessfl.errors import CheckFailed, ScenarioError, require
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.compression import Codec
 from wirelessfl.learning.faults import AvailabilityModel
-from wirelessfl.learning.optimizers import ServerOptimizer
 from wirelessfl.learning.selection import Selection, SelectionContext
 from wirelessfl.learning.selection.rules import Known
+from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.memory import resumed_copy
 from wirelessfl.streams import Streams
 

@@ -11,6 +11,7 @@ from wirelessfl.radio.agreement import (
     Jamming,
     TheoremCalibration,
 )
+from wirelessfl.radio.channel_source import Channels, ChannelSource
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.csi import (
     channel_given_estimate,
@@ -21,12 +22,14 @@ from wirelessfl.radio.csi import (
 )
 from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, SpecularFading, Static
+from wirelessfl.radio.harq import Harq
 from wirelessfl.radio.impairments import LateArrival, LinkImpairments, carrier_offsets
 from wirelessfl.radio.inversion import (
     CrossLayer,
     FullPower,
     LowerGain,
     MinimumMse,
+    NoCsi,
     TruncatedInversion,
     WeakestInversion,
 )
@@ -42,9 +45,11 @@ from wirelessfl.radio.jamming import (
     shortfall_probability,
 )
 from wirelessfl.radio.links import CellLinks, Links, SlotLinks
-from wirelessfl.radio.modulation import Analog, Modulation
-from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network, Registry
+from wirelessfl.radio.mcs import ModulationAndCoding
+from wirelessfl.radio.modulation import Analog, Blind, FskVote, Heard, Modulation, Obda, Outgoing, Waveform
+from wirelessfl.radio.network import JammerLink, Network, Registry
 from wirelessfl.radio.observation import floor_amplitude, whitened_amplitude
+from wirelessfl.radio.observer import Observer, Overheard, joint_amplitude
 from wirelessfl.radio.placement import (
     GivenPositions,
     PlacementLaw,
@@ -87,6 +92,10 @@ from wirelessfl.radio.propagation import (
     Fading,
     FlatGains,
     GivenDoppler,
+    ImportedChannels,
+    ImportedFading,
+    ImportedGain,
+    ImportedGains,
     IndependentAntennas,
     LargeScale,
     Moment,
@@ -119,6 +128,7 @@ from wirelessfl.radio.rates import (
     snr_of_power,
 )
 from wirelessfl.radio.reception import Receiver, SumReceiver, max_min_beam
+from wirelessfl.radio.recorded_links import LinkLog, RecordedLinks, client_log
 from wirelessfl.radio.slot_schedule import (
     AT_ONCE,
     Instants,
@@ -166,6 +176,7 @@ __all__ = [
     "AntennaLinks",
     "ArrayGeometry",
     "AveragePowerControl",
+    "Blind",
     "BlockFading",
     "Calibration",
     "CellLinks",
@@ -185,10 +196,17 @@ __all__ = [
     "FadingModel",
     "FixedRate",
     "FlatGains",
+    "FskVote",
     "FullPower",
     "Gbma",
     "GivenDoppler",
     "GivenPositions",
+    "Harq",
+    "Heard",
+    "ImportedChannels",
+    "ImportedFading",
+    "ImportedGain",
+    "ImportedGains",
     "IndependentAntennas",
     "Instants",
     "JammerLink",
@@ -197,6 +215,7 @@ __all__ = [
     "LateArrival",
     "Link",
     "LinkImpairments",
+    "LinkLog",
     "Links",
     "LogDistance",
     "LowerGain",
@@ -204,14 +223,20 @@ __all__ = [
     "MessageDivision",
     "MinimumMse",
     "Modulation",
+    "ModulationAndCoding",
     "Moment",
     "MotionDoppler",
     "MultipleAccess",
     "Nakagami",
     "Network",
+    "NoCsi",
     "NormScaledPowerControl",
+    "Obda",
+    "Observer",
     "OfdmNumerology",
     "Ofdma",
+    "Outgoing",
+    "Overheard",
     "PairedFields",
     "PathLossModel",
     "Pilots",
@@ -224,6 +249,7 @@ __all__ = [
     "Rayleigh",
     "Receiver",
     "Recorded",
+    "RecordedLinks",
     "Registry",
     "Rician",
     "SelectiveGains",
@@ -249,6 +275,7 @@ __all__ = [
     "UniformHexagons",
     "UnitGain",
     "Walking",
+    "Waveform",
     "WeakestInversion",
     "accounted_noise_std",
     "at_the_clip",
@@ -259,6 +286,7 @@ __all__ = [
     "clamped_inversion",
     "clarke_fading",
     "clarke_gains",
+    "client_log",
     "coherence_time",
     "coordinate_ranges",
     "credited_over_pieces",
@@ -279,6 +307,7 @@ __all__ = [
     "jammer_energy",
     "jammer_gain_for_noise",
     "jammer_gain_limit",
+    "joint_amplitude",
     "largest_csi_ratio",
     "limit_amplitude",
     "linear_to_db",

@@ -6,9 +6,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.channel_source import Channels
 from wirelessfl.radio.csi import outage_power
+from wirelessfl.radio.harq import Harq
 from wirelessfl.radio.links import SlotLinks
-from wirelessfl.radio.network import Channels, Network
+from wirelessfl.radio.mcs import ModulationAndCoding
+from wirelessfl.radio.network import Network
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.rates import (
     AdaptiveRate,
@@ -20,6 +23,7 @@ from wirelessfl.radio.rates import (
     snr_of_power,
 )
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, longest_piece
+from wirelessfl.radio.water_filling import water_filling
 
 
 @dataclass(frozen=True)
@@ -30,17 +34,26 @@ class Link:
         seconds_per_bit: duration of a bit; of a message over several pieces, the mean.
         sends: whether the client sends at all; not in a fade that it knows of.
         delivers: whether what it sends gets through; if it sends and that does not, the link is in outage.
-        active: the part of the message's duration in which the client sends; it pauses in the rest.
+        active: the part of the time after ``wait_s`` in which the client sends; it pauses in the rest.
+        wait_s: seconds of the message's duration, whatever its length, in which the client waits for feedback.
     """
 
     seconds_per_bit: float
     sends: bool = True
     delivers: bool = True
     active: float = 1.0
+    wait_s: float = 0.0
 
     def duration(self, bits: float) -> float:
         """Seconds of a message."""
-        return bits * self.seconds_per_bit
+        return bits * self.seconds_per_bit + self.wait_s
+
+    def on_air(self, bits: float) -> float:
+        """The part of a message's duration in which the client sends."""
+        if self.wait_s == 0:
+            return self.active
+        sending = bits * self.seconds_per_bit
+        return self.active * sending / (sending + self.wait_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +64,7 @@ class Sent:
     sends: NDArray[np.bool_]
     delivers: NDArray[np.bool_]
     active: NDArray[np.float64]
+    wait_s: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -64,8 +78,12 @@ class DigitalLinks:
         snr: SNR_i = 2p/(N0 B) of transmit power p.
         transmit_watts: p; NaN where watts are unknown.
         fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
-        packets: packets of finite length, each repeated until it arrives; None takes Shannon's rate.
+        coding: packets of finite length, each repeated until it arrives, or the schemes of a table; None takes
+            Shannon's rate.
         division: how messages fall into pieces while the channel changes.
+        harq: retransmission of lost messages within the round; None: none.
+        fills: whether a client divides its power over groups of subcarriers by water-filling, and not evenly.
+        grant_s: seconds from a client's request to the grant of its band, before each message.
     """
 
     network: Network
@@ -74,8 +92,11 @@ class DigitalLinks:
     snr: float
     transmit_watts: float
     fade_threshold: float = 0.0
-    packets: ShortPackets | None = None
+    coding: ShortPackets | ModulationAndCoding | None = None
     division: MessageDivision = field(default_factory=MessageDivision)
+    harq: Harq | None = None
+    grant_s: float = 0.0
+    fills: bool = False
 
     @property
     def vary(self) -> bool:
@@ -102,13 +123,13 @@ class DigitalLinks:
             return [], None
         found = self.network.clients.channels(clients, moment)
         slot = self.network.as_links(clients, found)
-        links = slot.rows()
         (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
         at = self.rate.sent_at(believed)
-        sends = (at > 0) & ~links.in_deep_fade(self.fade_threshold)
-        sent = Sent(
-            1.0 / np.where(at > 0, at, self.rate.least_bps), sends, sends & (at <= carried), np.ones(len(clients))
-        )
+        sends = (at > 0) & ~self._faded(found)
+        per_bit, always, never = 1.0 / np.where(at > 0, at, self.rate.least_bps), np.ones(len(at)), np.zeros(len(at))
+        sent = Sent(per_bit, sends, sends & (at <= carried), always, never)
+        if self.harq is not None:
+            self._again(self.harq, sent, at, np.abs(found.narrowband[0][:, 0]) ** 2, clients, moment, share)
         if bits is not None and self.ages:
             self._over_pieces(sent, clients, moment, share, bits)
         columns = (column.tolist() for column in vars(sent).values())
@@ -119,9 +140,18 @@ class DigitalLinks:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         # Bit/s that clients count on (n, R), by their estimates, and that their channels carry (n, T)
         band = share * self.bandwidth_hz
+        if found.channel.shape[2] > 1:  # known perfectly, and the same for the whole message
+            snr = snr_of_power(self.snr, np.abs(found.channel[..., 0]) ** 2, share)
+            over_groups = shannon_rate(band, snr * water_filling(snr) if self.fills else snr).mean(axis=2)
+            return over_groups, over_groups
         power = self._believed_power(clients, moment, found, instants)
         believed = self._throughput(band, snr_of_power(self.snr, power, share))
         return believed, self._throughput(band, link_snr(self.snr, found.narrowband[0], share))
+
+    def _faded(self, found: Channels) -> NDArray[np.bool_]:
+        # (n,) whether |ĥ|², of several groups the mean, is below the threshold times its mean
+        known = (np.abs(found.estimate[:, 0, :, 0]) ** 2).mean(axis=1)
+        return np.asarray(known < self.fade_threshold * found.mean_estimate_power)
 
     def _believed_power(
         self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants
@@ -132,10 +162,29 @@ class DigitalLinks:
         mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants)
         return outage_power(mean, variance, self.rate.outage)
 
+    def _again(
+        self,
+        harq: Harq,
+        sent: Sent,
+        at: NDArray[np.float64],
+        power: NDArray[np.float64],
+        clients: NDArray[np.int64],
+        moment: Moment,
+        share: float,
+    ) -> None:
+        # Further transmissions of messages that are lost; written to ``sent``
+        powers = harq.powers(power, self.network.clients, self.network.streams, clients, moment)
+        carried = partial(self._throughput, share * self.bandwidth_hz)
+        count, arrived = harq.transmissions(at, snr_of_power(self.snr, powers, share), carried)
+        sent.delivers[:] = sent.sends & arrived
+        sent.seconds_per_bit[:] *= count
+        sent.wait_s[:] = (count - 1) * harq.feedback_s
+
     def _over_pieces(self, sent: Sent, clients: NDArray[np.int64], moment: Moment, share: float, bits: float) -> None:
         # What becomes of messages during which the channel changes; written to ``sent``
         shift = self.network.clients.fading.shift_hz(clients, moment)
-        piece_s, repeats = longest_piece(shift), self.packets is not None or self.division.refresh == "piece"
+        piece_s = longest_piece(shift)
+        repeats = isinstance(self.coding, ShortPackets) or self.division.refresh == "piece"
         longer = (bits * sent.seconds_per_bit > piece_s) | (repeats & ~sent.delivers & (shift > 0))
         rows = np.flatnonzero(longer & sent.sends)
         if not len(rows):
@@ -159,7 +208,7 @@ class DigitalLinks:
 
     def _throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
         # Bit/s that channels carry
-        return shannon_rate(bandwidth_hz, snr) if self.packets is None else self.packets.throughput(bandwidth_hz, snr)
+        return shannon_rate(bandwidth_hz, snr) if self.coding is None else self.coding.throughput(bandwidth_hz, snr)
 
     def mean_rate(self, path_gain: float, share: float) -> float:
         """Bit/s on a link with |h|² = β, at least the minimum."""

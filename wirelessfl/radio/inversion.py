@@ -238,3 +238,28 @@ class FullPower:
         phase = links.estimate.conj() / np.abs(links.estimate)
         backoff = plan.server_gain * links.weight / full_power_amplitude(links)
         return Transmission(np.sqrt(links.power_budget) / plan.clip * phase, backoff)
+
+
+@dataclass(frozen=True)
+class NoCsi:
+    """α_i = sqrt(P_i)/τ: full power whatever the channel is, neither its size nor its phase corrected.
+
+    α_u is the largest sqrt(P_i): a unit, and no scale of a sum.
+    """
+
+    needs_norms: ClassVar[bool] = False
+
+    def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+        """α_u from the power budgets; only a client whose channel is exactly zero is silent.
+
+        Raises:
+            ValueError: if a power budget is infinite.
+        """
+        precondition(np.all(np.isfinite(links.power_budget)), "this power control needs finite power budgets")
+        server_gain = float(np.sqrt(np.max(links.power_budget, initial=0.0))) or 1.0
+        return replace(TransmitPlan.undoing_the_clip(server_gain, air, links.estimate == 0), inverts=False)
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
+        """The same real amplitude towards every channel."""
+        gain = (np.sqrt(links.power_budget) / plan.clip).astype(np.complex128)
+        return Transmission(gain, np.ones(len(links)))

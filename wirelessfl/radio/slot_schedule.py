@@ -107,22 +107,23 @@ def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[
         ranges: as `coordinate_ranges` gives them.
     """
     lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
-    energy = np.concatenate([_energies(updates, *alike) for alike in _alike(ranges)], axis=1)
+    energy = np.concatenate([_energies(updates, *alike) for alike in alike_ranges(ranges)], axis=1)
     energy = np.where(energy.sum(axis=1, keepdims=True) > 0, energy, lengths)
     return np.asarray(energy / energy.sum(axis=1, keepdims=True))
 
 
-def _alike(ranges: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, int, int]]:
-    # First coordinate, number and length of neighbouring ranges of one length, of which there are two kinds at most
+def alike_ranges(ranges: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, int, int]]:
+    """First coordinate, number and length of neighbouring ranges of one length, of which there are a few kinds."""
     for length, alike in itertools.groupby(ranges, key=lambda ends: ends[1] - ends[0]):
         some = list(alike)
         yield some[0][0], len(some), length
 
 
 def _energies(updates: Any, first: int, count: int, length: int) -> NDArray[np.float64]:
-    # (k, n) Σ Δ² over ranges of one length, all in one pass and, from a GPU, in one copy
+    # (k, n) Σ Δ² over ranges of one length, all in one pass without a copy of the updates and, from a GPU, in one copy
     parts = updates[:, first : first + count * length].reshape(len(updates), count, length)
-    energies = (parts**2).sum(2)
+    norms = parts.norm(dim=2) if hasattr(parts, "norm") else np.linalg.norm(parts, axis=2)
+    energies = norms**2
     return np.asarray(energies.cpu() if hasattr(energies, "cpu") else energies, dtype=np.float64)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
 from wirelessfl.radio.impairments import LateArrival
-from wirelessfl.radio.slot_schedule import coordinate_ranges
+from wirelessfl.radio.slot_schedule import alike_ranges, coordinate_ranges
 from wirelessfl.radio.units import num_symbols
 
 Array = Any
@@ -64,7 +64,8 @@ class Superposition:
     with a zero), so a coefficient that is not real mixes the two: cross-talk under imperfect CSI.
 
     In each of T blocks and F groups of subcarriers a client has a coefficient of its own; the coordinates of block t
-    and group f are range t·F + f, so that the sum stays a matrix product for each range.
+    and group f are range t·F + f, so that the sum stays a matrix product for each range; those of ranges of one length
+    are one batched product.
 
     Args:
         dimension: d, coordinates of an update.
@@ -76,8 +77,10 @@ class Superposition:
         self._dimension = dimension
         self._iq_packing = iq_packing
         self._ranges = coordinate_ranges(dimension, pieces, iq_packing)
-        self._prompt: list[Array] = [None] * pieces
-        self._late: list[Array] = [None] * pieces
+        self._alike = tuple(alike_ranges(self._ranges))
+        # By ranges of one length (n, 1|2, length)
+        self._prompt: list[Array] = [None] * len(self._alike)
+        self._late: list[Array] = [None] * len(self._alike)
 
     def add(
         self,
@@ -106,10 +109,7 @@ class Superposition:
         if late is not None and late.subcarriers is not None:
             grouped = coefficients.ndim == 3 and coefficients.shape[2] > 1
             precondition(not grouped, "late arrival with OFDM turns all subcarriers of a block: F must be 1")
-            for piece, (first, end) in enumerate(self._ranges):
-                part = updates[:, first:end]
-                turned = by_range[:, piece, None] * late.rotations(num_symbols(end - first, self._iq_packing))
-                self._prompt[piece] = _accumulate(self._prompt[piece], self._weigh_subcarriers(part, turned))
+            self._add_turned(updates, by_range, late)
             return
         if late is None:
             self._add(self._prompt, updates, by_range)
@@ -119,9 +119,23 @@ class Superposition:
 
     def _add(self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]) -> None:
         # Addition of all coordinates, those of each piece with its column of the coefficients (k, T)
-        weights = self._weights(updates, coefficients)
+        weights, done = self._weights(updates, coefficients), 0
+        for at, (first, count, length) in enumerate(self._alike):
+            parts = updates[:, first : first + count * length].reshape(len(updates), count, length)
+            totals[at] = _accumulate(totals[at], weights[done : done + count] @ parts.swapaxes(0, 1))
+            done += count
+
+    def _add_turned(self, updates: Array, coefficients: NDArray[np.complex128], late: LateArrival) -> None:
+        # As `_add`, each subcarrier turned by how late its client is
+        rows, done = [], 0
         for piece, (first, end) in enumerate(self._ranges):
-            totals[piece] = _accumulate(totals[piece], weights[piece] @ updates[:, first:end])
+            turned = coefficients[:, piece, None] * late.rotations(num_symbols(end - first, self._iq_packing))
+            rows.append(self._weigh_subcarriers(updates[:, first:end], turned))
+        for at, (_, count, length) in enumerate(self._alike):
+            whole = _side_by_side(rows[done : done + count])
+            by_range = whole.reshape(len(whole), count, length).swapaxes(0, 1)
+            self._prompt[at] = _accumulate(self._prompt[at], by_range)
+            done += count
 
     def received(self) -> Array:
         """The received signal (d,) in the kind and dtype of the updates, in the memory of the host.
@@ -130,10 +144,10 @@ class Superposition:
         """
         if self._prompt[0] is None:
             return np.zeros(self._dimension)
-        received = self._demodulate(_side_by_side(self._prompt))
+        received = self._demodulate(_side_by_side([_in_a_row(total) for total in self._prompt]))
         if self._late[0] is not None:
             coordinates = 2 if self._iq_packing else 1
-            late = self._demodulate(_side_by_side(self._late))
+            late = self._demodulate(_side_by_side([_in_a_row(total) for total in self._late]))
             received[coordinates:] += late[: max(self._dimension - coordinates, 0)]
         return received.cpu() if hasattr(received, "cpu") else received
 
@@ -214,6 +228,11 @@ def _like(block: Array, values: NDArray[np.float64]) -> Array:
         return values.astype(block.dtype)
     here = block.new_tensor(values, device="cpu")
     return (here.pin_memory() if block.is_cuda else here).to(block.device, non_blocking=True)
+
+
+def _in_a_row(total: Array) -> Array:
+    # (1|2, n · length) of the ranges (n, 1|2, length) of one length
+    return total.swapaxes(0, 1).reshape(total.shape[1], -1)
 
 
 def _side_by_side(rows: list[Array]) -> Array:

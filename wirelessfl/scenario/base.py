@@ -34,6 +34,7 @@ Epsilon = Annotated[float, Field(ge=1e-9)]
 """Noise for less is larger than any signal, and ε² runs out of floating-point numbers."""
 
 Share = Annotated[float, Field(gt=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
 Decibel = Annotated[float, Field(ge=-300, le=300)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 LIGHT_M_PER_S = 299_792_458.0

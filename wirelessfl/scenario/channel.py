@@ -72,6 +72,25 @@ class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_
     )
 
 
+class ImportedFading(CoreVariant, core="wirelessfl.assembly.imported:open_channels", files=("file",)):
+    """Absolute gains by ray tracing or measurement."""
+
+    model: Literal["imported"] = key(
+        "imported", "Absolute gains from a channel file, in place of fading and path loss."
+    )
+    file: str | None = key(
+        None, "A channel file, as `wirelessfl channels import` writes it: of every client, antenna and subcarrier."
+    )
+    format: Literal["auto", "hdf5", "npz"] = key("auto", "Format of the file; auto: by its first bytes.")
+    start: Annotated[int, Field(ge=0, le=10**9)] = key(0, "Snapshot with which the simulation begins, from 0.")
+    loop: bool = key(False, "After the last snapshot comes the first one. false: a run that goes on is an error.")
+    groups: Annotated[int, Field(ge=1, le=4096)] | None = key(
+        None,
+        "Groups of subcarriers F, each with the gain of the subcarrier in its middle; a divisor of the file's. null: "
+        "every subcarrier by itself.",
+    )
+
+
 class ExternalFading(
     External,
     family="fading",
@@ -85,7 +104,14 @@ class ExternalFading(
 
 
 Fading = Annotated[
-    RayleighFading | RicianFading | NakagamiFading | StaticFading | TdlFading | RecordedFading | ExternalFading,
+    RayleighFading
+    | RicianFading
+    | NakagamiFading
+    | StaticFading
+    | TdlFading
+    | RecordedFading
+    | ImportedFading
+    | ExternalFading,
     Family("model", default="rayleigh"),
 ]
 

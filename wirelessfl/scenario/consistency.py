@@ -3,6 +3,8 @@
 Only what the scenario alone can tell; what needs the data (more clients than samples) is checked when they are read.
 """
 
+from wirelessfl.scenario.algorithm import FedAvg, FedProx
+from wirelessfl.scenario.array_consistency import array_power_rules
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.clients import SelectAll, SelectUniform
 from wirelessfl.scenario.data import (
@@ -17,11 +19,13 @@ from wirelessfl.scenario.data import (
     NaturalPartition,
     Synthetic,
 )
+from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
+from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.radio_consistency import radio_rules
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Asynchronous, Quorum
-from wirelessfl.scenario.training import CnnCifar10, CnnMnist, FedAvg, FedProx, ResNet18
+from wirelessfl.scenario.training import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.uplink import (
     Digital,
     Ideal,
@@ -35,7 +39,11 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 def scenario_rules(scenario: Sections) -> list[Rule]:
     """Rules between the sections."""
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
-    return [rule for rules_of in (*own, uplink_rules, radio_rules) for rule in rules_of(scenario)]
+    return [
+        rule
+        for rules_of in (*own, uplink_rules, array_power_rules, mac_rules, modulation_rules, radio_rules)
+        for rule in rules_of(scenario)
+    ]
 
 
 def _data(scenario: Sections) -> list[Rule]:

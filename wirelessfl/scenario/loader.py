@@ -18,6 +18,7 @@ from wirelessfl.scenario.python_values import given_document, named_parameters, 
 from wirelessfl.scenario.rejection import dotted, line, rejection
 from wirelessfl.scenario.scenario import Scenario, is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.shape import child_at, family_at, keys_of, section_at
+from wirelessfl.scenario.uplink import earlier_names
 from wirelessfl.scenario.yamltree import (
     Document,
     KeyPath,
@@ -139,9 +140,10 @@ def resolve_document(document: Document, overrides: Sequence[Override], folder: 
         document = _after_override(document, group[-1])
     tree, settled = settle_source(document.tree)
     try:
-        return Resolved(Scenario.model_validate(tree), (*notes, *settled))
+        scenario = Scenario.model_validate(tree)
     except ValidationError as error:
         raise rejection(error, document, Scenario) from None
+    return Resolved(scenario, (*notes, *settled, *earlier_names(scenario.uplink)))
 
 
 def parse_scenario(

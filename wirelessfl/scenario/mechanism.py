@@ -1,5 +1,6 @@
 """Differential privacy: the statement of ε, and the mechanisms of noise in local training or at the server."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -18,6 +19,7 @@ from wirelessfl.scenario.base import (
     Section,
     key,
 )
+from wirelessfl.scenario.observer import Observer
 
 
 class PrivacyStatement(Section):
@@ -34,6 +36,28 @@ class PrivacyStatement(Section):
     colluding: Annotated[int, Field(ge=0, le=10**9)] = key(
         0, "Number of clients that reveal their own noise to the adversary."
     )
+    observer: Observer | None = key(
+        None, "An observer that also hears the clients, where it stands; the adversary is then observer. null: none."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _observer_is_the_adversary(cls, given: Any) -> Any:
+        # A place alone says against whom
+        if isinstance(given, Mapping) and given.get("observer") is not None and "adversary" not in given:
+            return {**given, "adversary": "observer"}
+        return given
+
+    def rules(self) -> list[Rule]:
+        """A server sees more than any observer."""
+        return [
+            (
+                self.observer is not None and self.adversary != "observer",
+                "adversary",
+                f"{self.adversary} with privacy.observer, who is another adversary",
+                "observer, or observer: null",
+            )
+        ]
 
 
 Ratio = Annotated[float, Field(gt=0, le=1e6)]

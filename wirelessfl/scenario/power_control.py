@@ -141,6 +141,14 @@ class Gbma(Policy, core="wirelessfl.assembly.power_control:gbma", files=("expect
     expected_norms: Norms | None = key(None, f"{_NORMS} null: clip, which no update exceeds.")
 
 
+class NoCsi(Policy, core="wirelessfl.radio:NoCsi"):
+    """Transmission without channel knowledge."""
+
+    policy: Literal["no_csi"] = key(
+        "no_csi", "Every client at full power, the channel left as it is: for schemes that work without its phase."
+    )
+
+
 class MinimumMse(Policy, core="wirelessfl.radio:MinimumMse"):
     """Cao, Zhu, Xu, Huang, TWC 2020."""
 
@@ -174,6 +182,7 @@ PowerControl = Annotated[
     | Cotaf
     | Gbma
     | MinimumMse
+    | NoCsi
     | ExternalPowerControl,
     Family("policy", default="cross_layer"),
 ]

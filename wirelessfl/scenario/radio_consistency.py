@@ -2,10 +2,13 @@
 
 import math
 
+from wirelessfl.scenario.algorithm import FedAvg, FedProx
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import (
     ClarkeFading,
     GaussMarkovFading,
+    ImportedFading,
+    IndependentFading,
     RayleighFading,
     RecordedFading,
     RicianFading,
@@ -18,15 +21,28 @@ from wirelessfl.scenario.geography import (
     NoPathLoss,
     SingleCell,
 )
+from wirelessfl.scenario.imported_consistency import imported_rules, subcarriers_of
+from wirelessfl.scenario.observer_consistency import observer_rules
 from wirelessfl.scenario.reception import ArrayReceiver, NoCorrelation
 from wirelessfl.scenario.sections import Sections
-from wirelessfl.scenario.training import FedAvg, FedProx, ServerSgd
-from wirelessfl.scenario.uplink import DigitalLink, Ideal, OverTheAir, jammer_of
+from wirelessfl.scenario.server_optimizer import ServerSgd
+from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, FixedRate, OverTheAir, jammer_of
 
 
 def radio_rules(scenario: Sections) -> list[Rule]:
     """Rules of the channel and around it."""
-    parts = (_fading, _arrays, _subcarriers, _waveform, _estimates, _placement, _faults, _topology)
+    parts = (
+        _fading,
+        imported_rules,
+        _arrays,
+        _subcarriers,
+        _waveform,
+        _estimates,
+        _placement,
+        _faults,
+        _topology,
+        observer_rules,
+    )
     return [rule for rules_of in parts for rule in rules_of(scenario)]
 
 
@@ -62,7 +78,7 @@ def _arrays(scenario: Sections) -> list[Rule]:
             "1, or fading that is drawn",
         ),
         (
-            not isinstance(correlated, NoCorrelation) and not scattered,
+            not isinstance(correlated, NoCorrelation) and not scattered and not isinstance(fading, ImportedFading),
             "uplink.receiver.correlation.model",
             f"{correlated.model} with {fading.model} fading",
             "none, or rayleigh | rician | tdl fading, whose scattered part can be correlated",
@@ -70,18 +86,35 @@ def _arrays(scenario: Sections) -> list[Rule]:
     ]
 
 
-def _subcarriers(scenario: Sections) -> list[Rule]:
-    fading, sync, ofdm, uplink = scenario.channel.fading, scenario.channel.sync, scenario.timing.ofdm, scenario.uplink
-    if not isinstance(fading, TdlFading):
-        return []
-    grid = 0 if ofdm is None else ofdm.subcarriers or int(scenario.timing.bandwidth_hz / ofdm.subcarrier_spacing_hz)
+def _digital_groups(scenario: Sections, uplink: DigitalLink) -> list[Rule]:
+    # A message over groups of subcarriers takes their mean rate, which is known perfectly and does not change
+    rate, channel, beside = uplink.rate, scenario.channel, "with tdl fading, by whose groups a message is divided"
+    packets = isinstance(rate, AdaptiveRate) and rate.packets is not None
     return [
         (
-            not isinstance(uplink, OverTheAir | Ideal),
-            "channel.fading.model",
-            f"tdl with uplink.kind: {uplink.kind}",
-            "fading that is flat over the band, or over_the_air",
+            not isinstance(rate, AdaptiveRate | FixedRate) or packets,
+            "uplink.rate.packets" if packets else "uplink.rate.model",
+            f"{'packets' if packets else rate.model} {beside}",
+            "null" if packets else "adaptive | fixed",
         ),
+        (uplink.harq is not None, "uplink.harq", f"retransmissions {beside}", "null"),
+        (channel.csi.error_std > 0, "channel.csi.error_std", f"{channel.csi.error_std:g} {beside}", "0"),
+        (
+            not isinstance(channel.correlation, IndependentFading),
+            "channel.correlation.model",
+            f"{channel.correlation.model} {beside}",
+            "independent",
+        ),
+    ]
+
+
+def _subcarriers(scenario: Sections) -> list[Rule]:
+    fading, sync, uplink = scenario.channel.fading, scenario.channel.sync, scenario.uplink
+    if not isinstance(fading, TdlFading):
+        return []
+    grid = subcarriers_of(scenario)
+    return [
+        *(_digital_groups(scenario, uplink) if isinstance(uplink, DigitalLink) and fading.groups > 1 else []),
         (
             grid % fading.groups != 0,
             "channel.fading.groups",
@@ -230,15 +263,15 @@ def _topology(scenario: Sections) -> list[Rule]:
             "null: interference and jamming are not combined",
         ),
         (
-            isinstance(channel.pathloss, NoPathLoss),
+            isinstance(channel.pathloss, NoPathLoss) and not isinstance(channel.fading, ImportedFading),
             "channel.pathloss.model",
             f"none {cells}",
             "a path loss, from which the serving cell follows",
         ),
         (
-            isinstance(channel.fading, RecordedFading),
+            isinstance(channel.fading, RecordedFading | ImportedFading),
             "channel.fading.model",
-            f"recorded {cells}",
+            f"{channel.fading.model} {cells}",
             "another model: a file holds the gains to one base station only",
         ),
         (

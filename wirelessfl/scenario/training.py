@@ -1,26 +1,27 @@
 """The model, its local training, and how the server uses what it receives."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from wirelessfl.scenario.algorithm import Algorithm, FedNova, Scaffold, Upcycled
 from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
+    Decay,
     External,
     Family,
-    NonNegative,
-    NonNegativeSingle,
     Positive,
     PositiveSingle,
     Reference,
+    Rule,
     Section,
     Steps,
     StepsOf,
     key,
 )
 from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
-from wirelessfl.scenario.shape import ByShape
+from wirelessfl.scenario.server_optimizer import ServerOptimizer, ServerSgd
 
 
 class Relu(CoreVariant, core="torch.nn:ReLU"):
@@ -106,74 +107,6 @@ Model = Annotated[
 ]
 
 
-Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
-class FedAvg(CoreVariant, core="wirelessfl.learning.algorithms.fedavg:FedAvg"):
-    """Federated averaging (McMahan et al. 2017)."""
-
-    name: Literal["fedavg"] = key("fedavg", "Federated averaging: the aggregate is added to the model.")
-
-
-class FedProx(CoreVariant, core="wirelessfl.learning.algorithms.fedprox:FedProx"):
-    """Federated averaging with a proximal term in the local loss (Li et al. 2020)."""
-
-    name: Literal["fedprox"] = key("fedprox", "Federated averaging with a proximal term in the local loss.")
-    mu: NonNegativeSingle = key(0.1, "Weight μ of the proximal term (μ/2)||w - w_server||².")
-
-
-class Upcycled(CoreVariant, core="wirelessfl.learning.algorithms.upcycled:Upcycled"):
-    """FedProx with a second step at the server that touches no data (Upcycled-FL)."""
-
-    name: Literal["upcycled"] = key("upcycled", "FedProx plus a server step that re-uses the last update.")
-    mu: PositiveSingle = key(0.1, "Weight μ of the proximal term; the server repeats μ/(μ + λ) of its last step.")
-    lam: Annotated[NonNegative | Annotated[Steps, StepsOf(NonNegative)], ByShape()] = key(
-        Steps((1, 26, 51, 76), (0.15, 0.4, 0.9, 1.9)),
-        "λ of the server's second step: one number, or {first round: value, ...} counted from round 1.",
-        alias="lambda",
-    )
-
-    def arguments(self) -> dict[str, Any]:
-        """μ, and λ as {first round: value}."""
-        return {"mu": self.mu, "schedule": self.lam.mapping() if isinstance(self.lam, Steps) else {1: self.lam}}
-
-
-class ExternalAlgorithm(
-    External,
-    family="algorithm",
-    protocol="wirelessfl.learning:Algorithm",
-    check="wirelessfl.learning.conformance:check_algorithm",
-):
-    """An algorithm of the user's own."""
-
-    name: Reference = key(..., "Importable algorithm, client side and server step together, as package.module:Class.")
-
-
-Algorithm = Annotated[FedAvg | FedProx | Upcycled | ExternalAlgorithm, Family("name", default="upcycled")]
-
-
-class ServerSgd(CoreVariant, core="wirelessfl.learning.optimizers:ServerSgd"):
-    """Gradient descent with momentum on the pseudo-gradient."""
-
-    name: Literal["sgd"] = key("sgd", "The aggregated update, with momentum, times lr is added to the global model.")
-    lr: PositiveSingle = key(1.0, "Learning rate of the server.")
-    momentum: Decay = key(0.0, "Momentum over rounds.")
-
-
-class ExternalServerOptimizer(
-    External,
-    family="server_optimizer",
-    protocol="wirelessfl.learning:ServerOptimizer",
-    check="wirelessfl.learning.conformance:check_server_optimizer",
-):
-    """A server optimizer of the user's own."""
-
-    name: Reference = key(..., "Importable server optimizer, as package.module:Class.")
-
-
-ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", default="sgd")]
-
-
 class LocalOptimizer(CoreVariant, core_names={"lr": None}):
     """Base of the local optimizers: the learning rate is no argument of their class."""
 
@@ -238,3 +171,21 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
     steps: Count | None = key(None, "Mini-batch steps in a round, instead of epochs.")
     batch_size: Count = key(20, "Samples in a mini-batch.")
     privacy: Mechanism = key(NoMechanism(), "Noise in local training.")
+
+    def rules(self) -> list[Rule]:
+        """What the algorithms ask of the local steps."""
+        algorithm = self.algorithm
+        return [
+            (
+                isinstance(algorithm, Scaffold) and algorithm.payload == 1 and self.steps is None,
+                "algorithm.payload",
+                "1 with training.epochs, by which clients take as many steps as they have batches",
+                "2, or training.steps in place of training.epochs",
+            ),
+            (
+                isinstance(algorithm, FedNova) and not isinstance(self.optimizer, Sgd),
+                "algorithm.name",
+                f"fednova with training.optimizer.name: {self.optimizer.name}",
+                "the optimizer sgd, whose weights of gradients are known",
+            ),
+        ]

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, assert_never
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    RUN,
     BitsPerSecond,
     CoreVariant,
     Count,
@@ -15,12 +14,13 @@ from wirelessfl.scenario.base import (
     Family,
     PositiveSingle,
     Probability,
-    Reference,
     Rule,
     Section,
     Wait,
     key,
 )
+from wirelessfl.scenario.codec import Codec, NoCodec
+from wirelessfl.scenario.modulation import AnalogModulation, Modulation
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl
 from wirelessfl.scenario.reception import ArrayReceiver, Receiver, SumCombiner
 
@@ -60,29 +60,6 @@ class Jammer(Section):
     position_m: Annotated[tuple[float, float], Field(strict=False)] | None = key(
         None, "Where an external jammer stands, [x, y], with a path loss [m]. null: placed as a client is."
     )
-
-
-class AnalogModulation(CoreVariant, core="wirelessfl.radio.modulation:Analog"):
-    """Coordinates as amplitudes."""
-
-    scheme: Literal["analog"] = key("analog", "Linear amplitudes: every coordinate of an update is one.")
-
-
-class ExternalModulation(
-    External,
-    family="modulation",
-    protocol="wirelessfl.radio.modulation:Modulation",
-    check="wirelessfl.radio.modulation.conformance:check_modulation",
-    context=RUN,
-):
-    """A modulation of the user's own."""
-
-    scheme: Reference = key(
-        ..., "Importable modulation, as package.module:Class; without a release of its own the accounted ε is infinite."
-    )
-
-
-Modulation = Annotated[AnalogModulation | ExternalModulation, Family("scheme", default="analog")]
 
 
 class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
@@ -148,6 +125,9 @@ class AdaptiveRate(Section):
         "With imperfect CSI: probability that the channel carries less than the rate, so that the upload is lost. "
         "null: the estimate is taken as exact, and about half of all uploads are lost.",
     )
+    power: Literal["equal", "water_filling"] = key(
+        "equal", "How a client divides its power over groups of subcarriers (channel.fading.groups)."
+    )
     packets: Packets | None = key(
         None, "Rate of packets of finite length (Polyanskiy, Poor, Verdú 2010), with repetitions. null: Shannon's."
     )
@@ -160,27 +140,53 @@ class FixedRate(Section):
     rate_bps: BitsPerSecond = key(1.0e5, "The rate R [bit/s].")
 
 
-Rate = Annotated[AdaptiveRate | FixedRate, Family("model", default="adaptive")]
+class McsRate(Section):
+    """Every upload at the rate of a modulation and coding scheme of NR."""
+
+    model: Literal["mcs"] = key(
+        "mcs",
+        "The most efficient scheme of TS 38.214 Table 5.1.3.1-1 that the channel carries; below the first a client "
+        "stays silent.",
+    )
+    gap_db: Annotated[float, Field(ge=0, le=60)] = key(
+        3.0, "Gap Γ: how much more SNR a scheme needs than Shannon's limit, η = log2(1 + γ/Γ) [dB]."
+    )
+    outage: Annotated[float, Field(gt=0, lt=1)] | None = key(
+        0.01,
+        "With imperfect CSI: probability that the channel carries less than the scheme, so that the upload is lost. "
+        "null: the estimate is taken as exact.",
+    )
 
 
-class NoCodec(CoreVariant, core="wirelessfl.learning.compression:NoCodec"):
-    """Single precision."""
+class RecordedRate(CoreVariant, core="wirelessfl.assembly.link_log:recorded_rates", files=("file",)):
+    """Rates, delays and losses of a log."""
 
-    name: Literal["none"] = key("none", "No codec: 32-bit floating point.")
-
-
-class ExternalCodec(
-    External,
-    family="codec",
-    protocol="wirelessfl.learning.compression:Codec",
-    check="wirelessfl.learning.conformance:check_codec",
-):
-    """A codec of the user's own."""
-
-    name: Reference = key(..., "Importable codec, as package.module:Class; its bits decide the airtime.")
+    model: Literal["recorded"] = key(
+        "recorded", "Rate, delay and loss of each client from a log, in place of its channel and its share of the band."
+    )
+    file: str | None = key(
+        None,
+        "CSV file with the columns time_s, client, rate_bps, delay_s, loss; each line holds to the client's next, "
+        "the last one ends its log.",
+    )
 
 
-Codec = Annotated[NoCodec | ExternalCodec, Family("name", default="none")]
+Rate = Annotated[AdaptiveRate | FixedRate | McsRate | RecordedRate, Family("model", default="adaptive")]
+
+
+class HarqProcess(Section):
+    """Retransmissions of a message within its round, with Chase combining."""
+
+    max: Annotated[int, Field(ge=1, le=64)] = key(4, "Transmissions of a message, the first included.")
+    combining: Literal["chase"] = key("chase", "Chase: the receiver adds up the SNR of all transmissions.")
+    feedback_s: Annotated[float, Field(ge=0, le=1e6)] = key(
+        0.0, "From the end of a transmission that was lost to the beginning of the next [s]."
+    )
+    channel: Literal["same", "independent"] = key(
+        "same",
+        "same: the block of fading outlasts the round; independent: a new draw for each transmission, as with "
+        "frequency hopping.",
+    )
 
 
 class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
@@ -193,6 +199,10 @@ class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
     rate: Rate = key(AdaptiveRate(), "How fast a client sends.")
     codec: Codec = key(NoCodec(), "How the vectors of an upload become bits.")
+    harq: HarqProcess | None = key(None, "Hybrid ARQ: lost messages are sent again. null: they are lost.")
+    grant_delay_s: Annotated[float, Field(ge=0, le=1e6)] = key(
+        0.0, "From a client's scheduling request to the grant of its band, before each message [s]."
+    )
 
 
 class Digital(DigitalLink):
@@ -205,8 +215,7 @@ class Digital(DigitalLink):
     )
     bits: Annotated[int, Field(ge=1, le=16)] | None = key(
         None,
-        "Bits of a coordinate, rounded at random without bias to 2^bits − 1 levels, zero among them (1 bit: ± the "
-        "largest). null: 32-bit floating point.",
+        "The earlier name of codec: {name: uniform, bits: ...}. null: as the codec says.",
     )
 
 
@@ -273,3 +282,11 @@ def transmits_in_watts(uplink: Uplink) -> bool:
             return False
         case _:
             assert_never(uplink)
+
+
+def earlier_names(uplink: Uplink) -> tuple[str, ...]:
+    """Notes on keys of an uplink whose names are earlier ones."""
+    if not isinstance(uplink, Digital) or uplink.bits is None:
+        return ()
+    now = f"{{name: uniform, bits: {uplink.bits}}}"
+    return (f"uplink.bits: an earlier name, which does the same as uplink.codec: {now}",)

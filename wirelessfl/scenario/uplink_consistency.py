@@ -1,8 +1,10 @@
 """Contradictions of the uplink: power control, jammer, rate, codec and secure aggregation."""
 
+from wirelessfl.scenario.algorithm import Scaffold
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import (
     ExternalFading,
+    ImportedFading,
     NakagamiFading,
     RayleighFading,
     RecordedFading,
@@ -10,6 +12,7 @@ from wirelessfl.scenario.channel import (
     StaticFading,
 )
 from wirelessfl.scenario.clients import SelectPoisson
+from wirelessfl.scenario.codec import NoCodec, RandK, Sign
 from wirelessfl.scenario.geography import ExternalPathLoss, NoPathLoss, SingleCell, Tr38901PathLoss
 from wirelessfl.scenario.power_control import (
     MEASURED,
@@ -21,11 +24,12 @@ from wirelessfl.scenario.power_control import (
     TruncatedInversion,
 )
 from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.timing import Synchronous
 from wirelessfl.scenario.uplink import (
     AdaptiveRate,
     Digital,
     DigitalLink,
-    ExternalCodec,
+    McsRate,
     OverTheAir,
     SecureAggregation,
     StageDropout,
@@ -53,21 +57,40 @@ def _jammer(scenario: Sections) -> list[Rule]:
 
 def _codec(scenario: Sections) -> list[Rule]:
     uplink = scenario.uplink
-    if not isinstance(uplink, DigitalLink) or not isinstance(uplink.codec, ExternalCodec):
+    if not isinstance(uplink, DigitalLink) or isinstance(uplink.codec, NoCodec):
         return []
-    codec = uplink.codec.name
+    codec, secure = uplink.codec, isinstance(uplink, SecureAggregation)
+    voting = isinstance(codec, Sign) and codec.vote_step is not None
     return [
         (
-            isinstance(uplink, SecureAggregation),
+            secure and not isinstance(codec, RandK),
             "uplink.codec.name",
-            f"{codec} with secure_aggregation, whose masks cancel in a sum of numbers",
-            "none, or uplink.kind: digital; a sum of encoded uploads may not be decodable",
+            f"{codec.name} with secure_aggregation, whose masks cancel in a sum of numbers",
+            "none | rand_k, or uplink.kind: digital; a sum of encoded uploads may not be decodable",
+        ),
+        (
+            isinstance(codec, RandK) and secure and codec.error_feedback,
+            "uplink.codec.error_feedback",
+            "true with secure_aggregation, in which a client does not learn whether it is in the sum",
+            "false, or uplink.kind: digital",
         ),
         (
             isinstance(uplink, Digital) and uplink.bits is not None,
             "uplink.bits",
-            f"{uplink.bits} with the codec {codec}",
+            f"{uplink.bits} with the codec {codec.name}",
             "null: the codec determines the number of bits",
+        ),
+        (
+            voting and not isinstance(scenario.aggregation, Synchronous),
+            "uplink.codec.vote_step",
+            f"a vote with aggregation.mode: {scenario.aggregation.mode}",
+            "null, or aggregation.mode: synchronous, in which votes of one model are counted",
+        ),
+        (
+            voting and isinstance(scenario.training.algorithm, Scaffold),
+            "uplink.codec.vote_step",
+            "a vote with the algorithm scaffold, whose control variates are no directions",
+            "null, or another algorithm",
         ),
     ]
 
@@ -148,7 +171,7 @@ def _rate(scenario: Sections) -> list[Rule]:
     # The margin of an adaptive rate follows from the law of h given ĥ.
     uplink, fading, error_std = scenario.uplink, scenario.channel.fading, scenario.channel.csi.error_std
     rate = uplink.rate if isinstance(uplink, DigitalLink) else None
-    if not isinstance(rate, AdaptiveRate) or rate.outage is None:
+    if not isinstance(rate, AdaptiveRate | McsRate) or rate.outage is None:
         return []
     return [
         (
@@ -258,7 +281,7 @@ def _known_law(scenario: Sections) -> list[Rule]:
     of_csi, exact = f"channel.csi.error_std {csi.error_std:g}", "error_std: 0"
     if pilots:
         of_csi, exact = f"channel.csi.pilot_symbols {csi.pilot_symbols}", "no pilots"
-    located, foreign = not isinstance(pathloss, NoPathLoss), isinstance(fading, ExternalFading)
+    located, foreign = not isinstance(pathloss, NoPathLoss), isinstance(fading, ExternalFading | ImportedFading)
     specular = not isinstance(fading, RayleighFading) or isinstance(pathloss, Tr38901PathLoss | ExternalPathLoss)
     unknown = isinstance(fading, NakagamiFading | RecordedFading) and (csi.error_std > 0 or pilots)
     return [

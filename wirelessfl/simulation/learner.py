@@ -30,7 +30,7 @@ from wirelessfl.learning import (
 )
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
-from wirelessfl.learning.optimizers import ServerOptimizer
+from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState

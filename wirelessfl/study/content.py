@@ -3,10 +3,14 @@
 import hashlib
 import json
 import secrets
+from contextlib import suppress
 from typing import Any
 
+from wirelessfl.errors import DataError
+from wirelessfl.inputs import CHANNEL_FILE, file_fingerprint
 from wirelessfl.plugins import Sources
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.channel import ImportedFading
 from wirelessfl.scenario.scenario import outside_sources
 
 # Keys that were added after runs had been stored, each with the value that means what was done before: with it a run
@@ -17,6 +21,11 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("data", "dataset", "fnlwgt"): False,
     ("data", "dataset", "scaling"): "public",
     ("training", "privacy", "clipping", "update"): "step",
+    ("privacy", "observer"): None,
+    ("uplink", "codec", "error_feedback"): False,
+    ("uplink", "grant_delay_s"): 0.0,
+    ("uplink", "harq"): None,
+    ("uplink", "rate", "power"): "equal",
     ("uplink", "receiver", "array"): {"geometry": "ula", "spacing": 0.5},
     ("uplink", "receiver", "correlation"): {"model": "none"},
 }
@@ -25,9 +34,9 @@ _LATER: dict[tuple[str, ...], Any] = {
 def content_id(scenario: Scenario) -> str:
     """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
 
-    They cover every key with the value that counts, defaults included, and nothing else: not the order of the keys in
-    the file, not its comments, not how a value was written. Among n runs two different ones share an id with
-    probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
+    They cover every key with the value that counts, defaults included, the bytes of a file of imported channels, and
+    nothing else: not the order of the keys in the file, not its comments, not how a value was written. Among n runs two
+    different ones share an id with probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
 
     Twelve more follow where the scenario names code from outside the package: of its sources, the user's modules that
     these import, and the versions of their packages. Where a text is not known, they are drawn anew.
@@ -41,6 +50,10 @@ def content_id(scenario: Scenario) -> str:
 def id_of(scenario: Scenario, sources: Sources | None) -> str:
     """As `content_id`, where the sources are known already."""
     tree = scenario.model_dump(by_alias=True)
+    if isinstance(scenario.channel.fading, ImportedFading) and scenario.channel.fading.file is not None:
+        with suppress(DataError):  # the run says that the file is not there
+            file = scenario.places.find(CHANNEL_FILE, scenario.channel.fading.file)
+            tree["channel"]["fading"]["content"] = file_fingerprint(file)
     for path, value in _LATER.items():
         _drop(tree, path, value)
     content = json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)

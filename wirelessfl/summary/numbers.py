@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, GradientNoise
+from wirelessfl.scenario.modulation import WaveformModulation
 from wirelessfl.scenario.power_control import Cotaf, Gbma
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.trace import AnyRoot
@@ -85,6 +86,10 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     # Key of the clip that scales power or noise, and its values by round; none where other norms set the scale
     uplink, mechanism = scenario.uplink, scenario.training.privacy
     if isinstance(uplink, OverTheAir):
+        if (
+            isinstance(uplink.modulation, WaveformModulation) and uplink.modulation.fixed_norm
+        ):  # votes are as loud whatever the update is
+            return "", ()
         given = control.expected_norms if isinstance(control := uplink.power_control, Cotaf | Gbma) else None
         if given is not None:
             return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()

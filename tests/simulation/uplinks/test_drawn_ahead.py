@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import run, small
-from wirelessfl.radio.network import ChannelSource
+from wirelessfl.radio.channel_source import ChannelSource
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.medium import TICKS_PER_SECOND
 from wirelessfl.simulation.uplinks.digital.round_links import Uploads

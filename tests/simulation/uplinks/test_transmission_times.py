@@ -13,7 +13,7 @@ from tests.simulation.uplinks.cells import Play, play
 from tests.statistics import assert_mean
 from wirelessfl.assembly import build_simulation
 from wirelessfl.radio import clarke_gains
-from wirelessfl.radio.network import ChannelSource
+from wirelessfl.radio.channel_source import ChannelSource
 from wirelessfl.radio.propagation import Moment, Walking
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status

@@ -16,6 +16,7 @@ from wirelessfl.privacy import (
     ServerNoiseRelease,
     Spending,
     UnvouchedRelease,
+    WaveformRelease,
     ZcdpRelease,
 )
 from wirelessfl.privacy.clipping import (
@@ -42,7 +43,7 @@ _KNOWN: dict[str, tuple[type, ...]] = {
     ),
     "noise mechanism": (GaussianMechanism, HaarMechanism, MeanGaussianMechanism),
 }
-_KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
+_KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, WaveformRelease, ZcdpRelease)
 
 
 def require_known(what: str, part: object) -> None:

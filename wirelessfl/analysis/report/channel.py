@@ -13,6 +13,7 @@ from scipy import special
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import (
     ExternalFading,
+    ImportedFading,
     IndependentFading,
     NakagamiFading,
     RayleighFading,
@@ -97,6 +98,8 @@ def power_law(scenario: Scenario) -> PowerLaw | str:
             )
         case RecordedFading():
             return "not known: the gains are recorded ones"
+        case ImportedFading():
+            return "not known: the gains are imported ones"
         case ExternalFading():
             return f"not known: {fading.model} does not state its density"
         case _:

@@ -15,6 +15,7 @@ from wirelessfl.analysis.report.packing import Blobs, pack_doubles, pack_whole
 from wirelessfl.errors import WirelessFLError
 from wirelessfl.radio import Draws, Moment, Placement, hexagonal_sites
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.channel import ImportedFading
 from wirelessfl.scenario.geography import ExternalPlacement, NoPathLoss, SingleCell
 from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.streams import STREAM_VERSION, Streams
@@ -27,6 +28,8 @@ _SAME = 1e-6
 
 def places_data(trace: xr.Dataset, scenario: Scenario, kept: Kept, blobs: Blobs) -> dict[str, Any]:
     """Map of a run as plain JSON: ``note`` says why there is none, "" where there is one."""
+    if isinstance(scenario.channel.fading, ImportedFading):
+        return {"note": "Its channels are imported: `wirelessfl channels inspect` draws the places of their file."}
     if isinstance(scenario.channel.pathloss, NoPathLoss):
         return {"note": "This scenario has no path loss, and so no places: its clients stand in a circle."}
     if isinstance(scenario.channel.placement, ExternalPlacement):

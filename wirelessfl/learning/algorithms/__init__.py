@@ -10,7 +10,10 @@ from wirelessfl.learning.algorithms.base import (
     ServerState,
 )
 from wirelessfl.learning.algorithms.fedavg import FedAvg
+from wirelessfl.learning.algorithms.feddyn import FedDyn
+from wirelessfl.learning.algorithms.fednova import FedNova
 from wirelessfl.learning.algorithms.fedprox import FedProx
+from wirelessfl.learning.algorithms.scaffold import Scaffold
 from wirelessfl.learning.algorithms.upcycled import Upcycled, upcycle
 
 __all__ = [
@@ -18,10 +21,13 @@ __all__ = [
     "AlgorithmFacts",
     "ClientRows",
     "FedAvg",
+    "FedDyn",
+    "FedNova",
     "FedProx",
     "LocalObjective",
     "LocalOutcome",
     "RoundFacts",
+    "Scaffold",
     "ServerState",
     "Upcycled",
     "upcycle",

@@ -20,20 +20,24 @@ class AlgorithmFacts:
         broadcast: vectors of length d that the server sends to the clients, the global model among them.
         client_side: whether ``finish`` and ``upload`` are called: clients keep rows from round to round, or send
             something else than their updates.
+        numbers: single numbers of 32 bits that a client sends beside its vectors; digital uploads count them.
 
     Raises:
-        ValueError: if a number is below 1, or several vectors are to come from clients that send their updates alone.
+        ValueError: if a number is below 1, ``numbers`` below 0, or several vectors are to come from clients that send
+            their updates alone.
     """
 
     payload: int = 1
     broadcast: int = 1
     client_side: bool = False
+    numbers: int = 0
 
     def __post_init__(self) -> None:
         precondition(
             min(self.payload, self.broadcast) >= 1,
             f"payload and broadcast must be at least 1, not {self.payload} and {self.broadcast}",
         )
+        precondition(self.numbers >= 0, f"numbers must be at least 0, not {self.numbers}")
         precondition(
             self.payload == 1 or self.client_side,
             f"a payload of {self.payload} vectors needs client_side: updates alone are one vector",

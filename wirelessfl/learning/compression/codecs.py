@@ -38,6 +38,22 @@ class Codec(Protocol):
         """(k, d) what the server reconstructs."""
 
 
+@runtime_checkable
+class RoundCodec(Codec, Protocol):
+    """Codec with randomness that is common to all clients of a round."""
+
+    def drawn(self, generator: np.random.Generator) -> Codec:
+        """The codec of a round."""
+
+
+@runtime_checkable
+class DecidingCodec(Codec, Protocol):
+    """Codec of votes, whose mean the server takes a decision by."""
+
+    def decided(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(d,) the server's step from the mean of what clients sent (d,)."""
+
+
 FLOAT_BITS = 32
 MAX_BITS = 16
 """Above it single precision cannot hold a level and the fraction to be rounded."""

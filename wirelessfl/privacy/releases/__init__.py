@@ -15,6 +15,7 @@ from wirelessfl.privacy.releases.values import (
     round_values,
     settings,
 )
+from wirelessfl.privacy.releases.waveform import WaveformRelease
 
 __all__ = [
     "PARTS",
@@ -28,6 +29,7 @@ __all__ = [
     "SecureSum",
     "ServerNoiseRelease",
     "UnvouchedRelease",
+    "WaveformRelease",
     "ZcdpRelease",
     "client_values",
     "release_from_values",

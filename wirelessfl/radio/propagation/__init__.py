@@ -17,6 +17,7 @@ from wirelessfl.radio.propagation.array import (
 from wirelessfl.radio.propagation.correlation import ClarkeFading, GaussMarkovFading
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.radio.propagation.fading import BlockFading, DirectRay, Fading
+from wirelessfl.radio.propagation.imported import ImportedChannels, ImportedFading, ImportedGain, ImportedGains
 from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
 from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placement, Standing, Walking
 
@@ -35,6 +36,10 @@ __all__ = [
     "FlatGains",
     "GaussMarkovFading",
     "GivenDoppler",
+    "ImportedChannels",
+    "ImportedFading",
+    "ImportedGain",
+    "ImportedGains",
     "IndependentAntennas",
     "LargeScale",
     "LargeScaleGains",

@@ -18,8 +18,10 @@ from wirelessfl.radio.propagation.placement import Draws, Moment
 SECTOR_RAD = np.pi / 3
 """Half of the sector in which nodes without places lie, 60° to either side of broadside."""
 
-# Nodes of the quadrature over the ring, beside some for each wavelength of the aperture
+# Nodes of each panel of the quadrature over the ring, in which the phase turns by at most as many radians
 _RING_NODES = 64
+# Antennas above which roots are not kept: with so many, each takes 1 MiB
+_MOST_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class OneRing:
 
     def root(self, geometry: ArrayGeometry, azimuth: NDArray[np.float64]) -> NDArray[np.complex128]:
         """A root (n, A, A) for each link."""
-        return np.stack([_ring_root(geometry, self.spread_deg, angle) for angle in azimuth.tolist()])
+        root = _ring_root if geometry.antennas > _MOST_KEPT else _kept_ring_root
+        return np.stack([root(geometry, self.spread_deg, angle) for angle in azimuth.tolist()])
 
 
 def exponential_correlation(geometry: ArrayGeometry, coefficient: float) -> NDArray[np.float64]:
@@ -120,11 +123,22 @@ def exponential_correlation(geometry: ArrayGeometry, coefficient: float) -> NDAr
 
 
 def one_ring_correlation(geometry: ArrayGeometry, spread_deg: float, azimuth: float) -> NDArray[np.complex128]:
-    """R (A, A) of `OneRing` around a direction in radians, by Gauss's quadrature."""
-    aperture = float(np.ptp(geometry.positions[:, 0]))
-    nodes, weights = np.polynomial.legendre.leggauss(_RING_NODES + int(8 * aperture))
-    arriving = geometry.steering(azimuth + np.deg2rad(spread_deg) * nodes)
-    return np.asarray((arriving.T * (weights / 2)) @ arriving.conj())
+    """R (A, A) of `OneRing` around a direction in radians, by Gauss's quadrature.
+
+    All rows of a planar array see the same, and R depends on the distance of columns alone.
+    """
+    spread, columns = np.deg2rad(spread_deg), np.arange(geometry.columns)
+    wavelengths = geometry.spacing * (geometry.columns - 1)
+    panels = max(1, int(np.ceil(4 * np.pi * wavelengths * spread / _RING_NODES)))
+    nodes, weights = np.polynomial.legendre.leggauss(_RING_NODES)
+    centre = (2 * np.arange(panels) + 1) / panels - 1
+    sines = np.sin(azimuth + spread * (centre[:, None] + nodes / panels))
+    weight, first = np.broadcast_to(weights / (2 * panels), sines.shape), np.zeros(len(columns), dtype=np.complex128)
+    for panel in range(panels):
+        first += np.exp(2j * np.pi * geometry.spacing * np.outer(columns, sines[panel])) @ weight[panel]
+    apart = np.subtract.outer(columns, columns)
+    across = np.where(apart >= 0, first[np.abs(apart)], first[np.abs(apart)].conj())
+    return np.asarray(np.kron(np.ones((geometry.rows, geometry.rows)), across))
 
 
 def _root(correlation: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -138,9 +152,11 @@ def _exponential_root(geometry: ArrayGeometry, coefficient: float) -> NDArray[np
     return _root(exponential_correlation(geometry, coefficient).astype(np.complex128))[None]
 
 
-@lru_cache(maxsize=1024)
 def _ring_root(geometry: ArrayGeometry, spread_deg: float, azimuth: float) -> NDArray[np.complex128]:
     return _root(one_ring_correlation(geometry, spread_deg, azimuth))
+
+
+_kept_ring_root = lru_cache(maxsize=1024)(_ring_root)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Asynchronous:
                 bits=bits,
                 sends=sends,
                 outcome=int(Status.CRASHED if crashes else outcome_of(link)),
-                active=link.active,
+                active=link.on_air(bits),
             )
             self.jobs.start(job, cell.state.parameters)
             medium.env.process(asynchronous_client(medium, job, since=medium.now - 1))

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import LateArrival, Superposition
+from wirelessfl.radio import LateArrival
+from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.streams import Streams
 
@@ -35,20 +36,13 @@ def antenna_readings(
     """
     plan, dimension, packed = transmitters.plan, transmitters.air.dimension, transmitters.iq_packing
     receivers, antennas = plan.heard.shape[1], plan.heard.shape[4]
-    phases = (1.0 + 0j,) if packed else (1.0 + 0j, -1j)
-    air = [
-        [Superposition(dimension, packed, len(transmitters.ranges)) for _ in phases]
-        for _ in range(receivers * antennas)
-    ]
+    air = EveryAntenna(receivers * antennas, dimension, packed, len(transmitters.ranges))
     for block in blocks:
         symbols, sent, _ = transmitters.send(block)
         heard = plan.heard[block.positions].transpose(1, 4, 0, 2, 3)
         channel = heard.reshape(receivers * antennas, *heard.shape[2:])
-        for parts, gains in zip(air, channel, strict=True):
-            for part, phase in zip(parts, phases, strict=True):
-                part.add(symbols, phase * gains * sent.tx_gain, None if late is None else late[block.positions])
-    signal = np.array([[np.asarray(part.received(), dtype=np.float64) for part in parts] for parts in air])
-    received = _complex(signal.reshape(receivers, antennas, len(phases), dimension), packed)
+        air.add(symbols, channel * sent.tx_gain, None if late is None else late[block.positions])
+    received = air.received().reshape(receivers, antennas, -1)
     drawn = streams.generator("antenna_noise", round_index).standard_normal((2, *received.shape))
     received += noise_std * (drawn[0] + 1j * drawn[1])
     return _real(_whitened(transmitters, received, noise_std, streams, round_index), packed)[:, :dimension]
@@ -72,14 +66,6 @@ def _whitened(
         shorter = 1.0 - 1.0 / np.sqrt(1.0 + (size / noise_std) ** 2)
         received[0, :, symbols] = (part - shorter * along[:, None] * (along.conj() @ part)) / noise_std
     return received
-
-
-def _complex(values: NDArray[np.float64], packed: bool) -> Complex:
-    # (C, A, n) symbols of values (C, A, 1|2, d): two coordinates each, the last of an odd d alone; or the quadratures
-    if not packed:
-        return np.asarray(values[:, :, 0] + 1j * values[:, :, 1])
-    even = np.pad(values[:, :, 0], ((0, 0), (0, 0), (0, values.shape[3] % 2)))
-    return np.asarray(even[:, :, 0::2] + 1j * even[:, :, 1::2])
 
 
 def _real(symbols: Complex, packed: bool) -> NDArray[np.float64]:

@@ -21,8 +21,10 @@ from wirelessfl.radio import (
     Links,
     Modulation,
     NormScaledPowerControl,
+    Overheard,
     PowerControl,
     Receiver,
+    SlotLinks,
     SlotPlan,
     Transmission,
     TransmitPlan,
@@ -136,6 +138,10 @@ class AirPlan(SlotPlan):
         noise_std: (C, R, F) receiver noise behind the combiners.
         jammer: the jammer's link to the only receiver, to all its antennas, or None without one.
         jammer_behind: the same behind the combiner.
+        round_index: from 1.
+        clients: (k,) numbers of the senders among the registered clients.
+        antenna_links: the k senders' links to all antennas of the receiver that serves them.
+        overheard: the senders' channels to an external observer; None without one.
     """
 
     links: CellLinks
@@ -145,6 +151,10 @@ class AirPlan(SlotPlan):
     noise_std: NDArray[np.float64]
     jammer: JammerLink | None
     jammer_behind: JammerLink | None
+    round_index: int
+    clients: NDArray[np.int64]
+    antenna_links: SlotLinks
+    overheard: Overheard | None = None
 
     @cached_property
     def loudest(self) -> TransmitPlan:

@@ -21,6 +21,7 @@ from wirelessfl.radio import (
     worst_over_pieces,
 )
 from wirelessfl.simulation.records import Round, SlotRecord, TransmissionRecord
+from wirelessfl.simulation.uplinks.air.observed import observed_std
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, caveat
 from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitters
 
@@ -139,21 +140,29 @@ class SlotNoise:
 
 
 def slot_record(
-    received: Received, noise: SlotNoise, jammer_energy: float, has_cells: bool, has_edges: bool
+    received: Received, noise: SlotNoise, jammer_energy: float, has_cells: bool, one_sum: bool
 ) -> SlotRecord:
-    """Gains and noise of a slot; of several receivers, noises that add up and their interference."""
+    """Gains and noise of a slot; of several receivers, noises that add up and their interference.
+
+    Args:
+        received: the signals.
+        noise: of the slot.
+        jammer_energy: of the slot.
+        has_cells: whether receivers are the base stations of cells.
+        one_sum: whether the server's step is one sum with noise: neither steps of edges nor votes.
+    """
     plan, reference = received.plan, received.plan.loudest.server_gain
     gains, scales = np.array([(each.server_gain, each.receive_scale) for each in plan.transmit.values()]).T
     noise_std = noise.published_std * (reference / gains)
     interference = [waveform / plan.transmit[c].server_gain for c, waveform in received.interference.items()]
-    dimension = len(next(iter(received.signal.values())))
+    dimension = next(iter(received.signal.values())).shape[-1]
     waveform_std = float(np.linalg.norm(np.sum(interference, axis=0))) / math.sqrt(dimension)
     aggregate = _root_sum_of_squares(noise_std * gains / scales) / plan.links.own.weight.sum()
     return SlotRecord(
         server_gain=reference,
         channel_noise_std=float(plan.noise_std.min()),
         effective_noise_std=_root_sum_of_squares(noise_std),
-        aggregate_noise_std=math.nan if has_edges else aggregate,  # edges have models of their own, and no one step
+        aggregate_noise_std=aggregate if one_sum else math.nan,
         interference_std=waveform_std if has_cells else math.nan,
         jammer_gain=math.nan if has_cells else plan.jammer_gain,
         jammer_energy=math.nan if has_cells else jammer_energy,
@@ -187,10 +196,17 @@ def air_release(
     own, is_public = plan.links.own, not any(policy.needs_norms for policy in policies)
     at_the_clip = transmitters.at_the_clip
     counted = transmitters.credited(at_the_clip)
-    received = received_amplitude(own, at_the_clip, plan.loudest, noise.louder)
+    louder = noise.louder if plan.overheard is None else 1.0
+    received = received_amplitude(own, at_the_clip, plan.loudest, louder)
     backoff = counted.backoff if is_public else over_clients(transmissions, "backoff", len(this.clients))[plan.senders]
-    worst = worst_over_pieces(received, noise.visible_std())
-    unjammed = noise.antenna_noise_std / plan.loudest.server_gain if plan.heard.shape[4] > 1 else noise.unjammed_std
+    if plan.overheard is None:
+        worst = worst_over_pieces(received, noise.visible_std())
+        unjammed = noise.antenna_noise_std / plan.loudest.server_gain if plan.heard.shape[4] > 1 else noise.unjammed_std
+    else:
+        worst = alone = worst_over_pieces(received, observed_std(transmitters, plan.overheard))
+        if noise.jamming is not None:
+            alone = worst_over_pieces(received, observed_std(transmitters, plan.overheard, jammed=False))
+        unjammed = float(alone.noise_std.min())
     gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
     most = samples.max(initial=0) if gradient_step is None else gradient_step
     return AirRelease(
@@ -202,7 +218,7 @@ def air_release(
         effective_noise_std=noise.published_std,
         accounted_noise_std=worst.noise_std,
         unjammed_noise_std=float(worst.noise_std.min()) if noise.jamming is None else unjammed,
-        csi_ratio=largest_csi_ratio(own, counted, noise.louder),
+        csi_ratio=largest_csi_ratio(own, counted, louder),
         backoff_is_public=is_public,
         caveat=next(filter(None, map(caveat, policies)), None),
         theorem=theorem,

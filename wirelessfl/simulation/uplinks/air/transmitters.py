@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from wirelessfl.conformance import pair, returned
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.compression import ErrorFeedback, largest
 from wirelessfl.radio import (
     AirInterface,
     LateArrival,
     Modulation,
     NormScaledPowerControl,
+    Outgoing,
     PowerControl,
     SlotTransmission,
     Superposition,
+    Waveform,
     credited_over_pieces,
     energy_shares,
     limit_amplitude,
@@ -27,6 +30,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.radio.modulation.conformance import ROUNDING
 from wirelessfl.simulation.records import TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
 
 Ranges = tuple[tuple[int, int], ...]
@@ -39,14 +43,14 @@ class Received:
 
     Attributes:
         plan: of the slot, at the scale at which everybody sent.
-        signal: y (d,) of each receiver, with noise.
+        signal: y (d,) of each receiver, with noise; (A, m) complex where all antennas are read.
         interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
         training: of the senders.
         transmissions: of the senders.
     """
 
     plan: AirPlan
-    signal: dict[int, NDArray[np.float64]]
+    signal: dict[int, NDArray[Any]]
     interference: dict[int, NDArray[np.float64]]
     training: tuple[TrainingRecord, ...]
     transmissions: tuple[TransmissionRecord, ...]
@@ -64,15 +68,17 @@ class Transmitters:
         ranges: of the T·F blocks and groups of subcarriers.
         iq_packing: two coordinates a symbol.
         joules_per_unit: joules of one unit of normalised energy; NaN where watts are unknown.
+        residuals: what a modulation left of the clients' earlier updates; None where all is sent.
     """
 
     plan: AirPlan
     policies: Sequence[PowerControl]
-    modulation: Modulation
+    modulation: Modulation | Waveform
     air: AirInterface
     ranges: Ranges
     iq_packing: bool
     joules_per_unit: float
+    residuals: ErrorFeedback | None = None
 
     def send(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
         """Signals of a block of clients: symbols (k, d) with no one above the peak, their gains, and the record.
@@ -80,9 +86,7 @@ class Transmitters:
         Raises:
             ScenarioError: a modulation from outside says norms that no symbols may have.
         """
-        encoded = self.modulation.encode(block.updates, block.norm, self.air.clip)
-        symbols, norm = pair("modulation", self.modulation, "encode", encoded)
-        returned("modulation", self.modulation, "encode (symbols)", symbols, tuple(block.updates.shape))
+        symbols, norm = self._encoded(block)
         if norm is not block.norm:  # norms that clients report are theirs, within the clip or not
             most = self.air.clip * (1 + ROUNDING)
             norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)
@@ -98,26 +102,58 @@ class Transmitters:
         record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
         return symbols, sent, record
 
+    def _encoded(self, block: CohortBlock) -> tuple[Any, NDArray[np.float64]]:
+        # Symbols (k, n) of a block, and their norms (k,)
+        if isinstance(self.modulation, Waveform):
+            clients = self.plan.clients[block.positions]
+            updates = block.updates if self.residuals is None else self._sparse(self.residuals, clients, block.updates)
+            outgoing = Outgoing(updates, block.norm, self.air.clip, clients, self.plan.round_index)
+            symbols, norm = self.modulation.encode(outgoing)
+            silent = norm == 0
+            if silent.any():  # a rehearsal has a norm and no update: it sends what an update would
+                absent = (block.norm > 0) & (row_norms(block.updates) == 0)
+                norm = np.where(silent & absent, self.air.clip, norm)
+            return symbols, norm
+        encoded = self.modulation.encode(block.updates, block.norm, self.air.clip)
+        symbols, norm = pair("modulation", self.modulation, "encode", encoded)
+        returned("modulation", self.modulation, "encode (symbols)", symbols, tuple(block.updates.shape))
+        return symbols, norm
+
+    def _sparse(self, residuals: ErrorFeedback, clients: NDArray[np.int64], updates: Any) -> Any:
+        # The part of the updates (k, d), with what was left of earlier ones, that is sent; the rest is kept
+        assert isinstance(self.modulation, Waveform)
+        whole = residuals.added(clients, updates.cpu().numpy())
+        count, part = self.modulation.coordinates_sent(whole.shape[1]), np.zeros_like(whole)
+        for row, sent in zip(whole, part, strict=True):
+            places = largest(row, count)
+            sent[places] = row[places]
+        residuals.keep(clients, whole - part)
+        return torch.from_numpy(part)
+
     def received(
-        self, blocks: Iterable[CohortBlock], late: LateArrival | None, noise: dict[int, NDArray[np.float64]]
+        self, blocks: Iterable[CohortBlock], late: LateArrival | None, noise: dict[int, NDArray[Any]]
     ) -> Received:
         """The signals at receivers with some noise (d,), of their own clients and of all others, block by block.
 
         Args:
             blocks: updates of the senders.
             late: how late the senders arrive, or None.
-            noise: at each receiver with senders; becomes its signal.
+            noise: at each receiver with senders; becomes its signal. Complex (A, m) where all antennas are read.
         """
         plan, several, norms = self.plan, len(self.policies) > 1, np.zeros(len(self.plan.senders))
         shape = (self.air.dimension, self.iq_packing, len(self.ranges))
         own = {station: Superposition(*shape) for station in noise}
         foreign = {station: Superposition(*shape) for station in noise if several}
+        array = EveryAntenna(plan.heard.shape[4], *shape) if self.reads_antennas else None
         training, transmissions = [], []
         for block in blocks:
             serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions, ..., 0]
             symbols, sent, record = self.send(block)
             offset = None if late is None else late[block.positions]
-            for station in own:
+            if array is not None:
+                heard = plan.heard[block.positions, 0].transpose(3, 0, 1, 2)
+                array.add(symbols, heard * sent.tx_gain, offset)
+            for station in own if array is None else ():
                 arriving, there = channel[:, station] * sent.tx_gain, (serving == station)[:, None, None]
                 own[station].add(symbols, np.where(there, arriving, 0) if several else arriving, offset)
                 if several:
@@ -125,7 +161,7 @@ class Transmitters:
             training.append(TrainingRecord.of(plan.senders[block.positions], block))
             transmissions.append(record)
             norms[block.positions] = block.norm
-        arrived = {station: np.asarray(air.received()) for station, air in own.items()}
+        arrived = {station: np.asarray((array or air).received()) for station, air in own.items()}
         interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
         for policy in self.policies:
             if isinstance(policy, NormScaledPowerControl):
@@ -137,6 +173,11 @@ class Transmitters:
         for station, signal in noise.items():
             signal += arrived[station] + interference[station] if several else arrived[station]
         return Received(plan, noise, interference, tuple(training), tuple(transmissions))
+
+    @property
+    def reads_antennas(self) -> bool:
+        """Whether the receiver reads the complex signals of all its antennas, and not the sum behind a combiner."""
+        return isinstance(self.modulation, Waveform) and self.modulation.at_antennas
 
     def gains(self, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> SlotTransmission:
         """Transmission of some of the senders, each after the plan of the receiver that serves it."""

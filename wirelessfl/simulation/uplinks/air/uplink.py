@@ -11,24 +11,31 @@ import simpy
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from wirelessfl.conformance import returned
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.aggregation import EdgeModels
+from wirelessfl.learning.compression import ErrorFeedback
+from wirelessfl.privacy import Caveat
+from wirelessfl.privacy.releases import WaveformRelease
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
     Analog,
+    Heard,
     Instants,
     JammerLink,
     Jamming,
     Modulation,
     Moment,
     Network,
+    Overheard,
     PowerControl,
     Receiver,
     SlotPlan,
     SlotSchedule,
     SumReceiver,
+    Waveform,
     coordinate_ranges,
     jammer_energy,
     received_jamming_std,
@@ -36,6 +43,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, TransmissionRecord
 from wirelessfl.simulation.uplinks.air.antennas import antenna_readings
+from wirelessfl.simulation.uplinks.air.every_antenna import complex_noise
 from wirelessfl.simulation.uplinks.air.plan import (
     AirPlan,
     AnnouncedSlot,
@@ -52,7 +60,7 @@ from wirelessfl.simulation.uplinks.air.records import (
     slot_record,
 )
 from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Received, Transmitters, renormalised, scale_ranges
-from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, Reading
+from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, NotAuditable, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import SERVER_NODE, EventKind
@@ -68,12 +76,13 @@ class OverTheAir(SlotUplink):
     Attributes:
         network: the channels.
         policies: (C,) power control of each receiver; an adaptive one gives way to its successor after every slot.
-        air: clip τ, receiver noise σ_c and dimension d.
+        air: clip τ, receiver noise σ_c and real symbols of a client: d of linear amplitudes.
         iq_packing: two coordinates a symbol.
         fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
         schedule: pieces and pilots of a slot.
         airtime: seconds of a slot with the pilots of as many clients as a round can have.
         num_symbols: channel uses of a slot.
+        dimension: d, coordinates of an update.
         joules_per_unit: joules of one unit of normalised energy, N0/2; NaN where watts are unknown.
         theorem: whose published privacy applies to the power control.
         gradient_step: samples in the batch of a client whose update is one step on per-sample-clipped gradients with
@@ -87,6 +96,7 @@ class OverTheAir(SlotUplink):
         edges: models of the edges; None where the server takes everything in every round.
         has_cells: whether receivers are the base stations of cells, which the records then name.
         unvouched: whether receiver or modulation come from outside and leave no release of their own.
+        residuals: what a modulation left of the clients' earlier updates; None where all is sent.
     """
 
     network: Network
@@ -97,11 +107,12 @@ class OverTheAir(SlotUplink):
     schedule: SlotSchedule
     airtime: float
     num_symbols: int
+    dimension: int
     joules_per_unit: float
     theorem: AirTheorem
     gradient_step: int | None = None
     receiver: Receiver = field(default_factory=SumReceiver)
-    modulation: Modulation = field(default_factory=Analog)
+    modulation: Modulation | Waveform = field(default_factory=Analog)
     jamming: Jamming | None = None
     rotating_jammer: bool = False
     jammer_failure: float = 0.0
@@ -109,6 +120,7 @@ class OverTheAir(SlotUplink):
     edges: EdgeModels | None = None
     has_cells: bool = False
     unvouched: bool = False
+    residuals: ErrorFeedback | None = None
 
     @property
     @override
@@ -179,15 +191,28 @@ class OverTheAir(SlotUplink):
             noise_std=noise_behind(self.receiver, slot.weights, self.air),
             jammer=jammer_link,
             jammer_behind=behind,
+            round_index=this.index,
+            clients=this.clients[ready[sending]],
+            antenna_links=found.own.take(sending),
+            overheard=self._overheard_links(this, ready, jammer, instants, sending),
         )
 
-    def announce(self, clients: NDArray[np.int64], moment: Moment, instants: Instants) -> AnnouncedSlot:
-        """The channels of clients over a slot, the combiners, and what each receiver tells its own clients."""
+    def announce(
+        self, clients: NDArray[np.int64], moment: Moment, instants: Instants, planned: int | None = None
+    ) -> AnnouncedSlot:
+        """The channels of clients over a slot, the combiners, and what each receiver tells its own clients.
+
+        Args:
+            clients: registered clients.
+            moment: of the slot's beginning.
+            instants: of estimates and blocks.
+            planned: the round that power control plans; None for that of the moment.
+        """
         found = self.network.cell_links(clients, moment, instants)
         weights = combiners(self.receiver, found, len(self.policies), moment.round_index, self.air)
         links = found.combined(weights)
         sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
-        transmit = announcements(self.policies, links, sends, moment.round_index, self.air_of_all_rows)
+        transmit = announcements(self.policies, links, sends, planned or moment.round_index, self.air_of_all_rows)
         return AnnouncedSlot(found, weights, links, sends, transmit)
 
     @override
@@ -220,19 +245,29 @@ class OverTheAir(SlotUplink):
         energy = Energy((transmitted + jamming) * unit, float(drain.sum()) + jamming * unit)
         rule = (self.theorem, self.gradient_step, self.network.registry.samples[this.clients[plan.senders]])
         release = air_release(this, transmitters, noise, received.transmissions, *rule)
+        waveform = self.modulation if isinstance(self.modulation, Waveform) else None
+        if waveform is not None:
+            release = WaveformRelease.of(release, waveform.signals)
+            if waveform.private_scale:
+                release = replace(release, caveat=Caveat.REALISED_NORMS)
         counted = vouched(release, (self.receiver, self.modulation), self.unvouched)
-        slot = slot_record(received, noise, jamming, self.has_cells, self.edges is not None)
+        slot = slot_record(received, noise, jamming, self.has_cells, self.edges is None and waveform is None)
         for station, announced_plan in plan.transmit.items():
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
                 self.policies[station] = policy.after(announced_plan)
-        sums = {c: decoded(self.modulation, signal, plan.transmit[c]) for c, signal in received.signal.items()}
+        step = self._sum(received) if waveform is None else self._step(waveform, received)
         records = (received.training, received.transmissions)
-        return Reception(self._together(plan, sums), (counted,), drain, *records, slot, energy)
+        return Reception(step, (counted,), drain, *records, slot, energy)
 
     @override
     def audit_view(self) -> AuditView:
         """The noise of receivers and jammer; those behind several receivers or antennas see all receptions."""
+        if isinstance(self.modulation, Waveform):
+            scheme = type(self.modulation).__name__
+            return NotAuditable(f"{scheme} sends other symbols than a canary's update, and games play sums of updates")
+        if self.network.observer is not None:
+            return NotAuditable("the observer reads antennas of its own beside the models, and games play the server's")
         several = ("interference: clients of all cells but the canary send zeros",) if len(self.policies) > 1 else ()
         array = ("the noise behind the server's own combiner: the game is played at all antennas",)
         left_out = (*several, *(array if self.receiver.antennas > 1 else ()))
@@ -264,19 +299,34 @@ class OverTheAir(SlotUplink):
         this.links.append(LinkRecord(position, link))
         return JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
 
+    def _overheard_links(
+        self, this: Round, ready: NDArray[np.int64], jammer: int | None, instants: Instants, sending: NDArray[np.int64]
+    ) -> Overheard | None:
+        # The senders' channels to an external observer, and those of a client that jams
+        if self.network.observer is None:
+            return None
+        jams = None if jammer is None else this.clients[[jammer]]
+        return self.network.observer.hears(this.clients[ready], jams, this.moment, instants).take(sending)
+
     def _jammer_fails(self, round_index: int) -> bool:
         drawn = self.network.streams.nodes("jammer_failure", round_index, np.zeros(1, dtype=np.int64)).uniform()[0, 0]
         return bool(drawn < self.jammer_failure)
 
     def _transmitters(self, plan: AirPlan) -> Transmitters:
         constants = (self.air, self.ranges, self.iq_packing, self.joules_per_unit)
-        return Transmitters(plan, self.policies, self.modulation, *constants)
+        return Transmitters(plan, self.policies, self.modulation, *constants, self.residuals)
 
     def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
         # Drawn while the workers train
-        noise = {station: self._noise(this.index, plan, station) for station in plan.transmit}
-        return self._transmitters(plan).received(blocks, late, noise)
+        transmitters = self._transmitters(plan)
+        draw = self._noise_of_antennas if transmitters.reads_antennas else self._noise
+        noise = {station: draw(this.index, plan, station) for station in plan.transmit}
+        return transmitters.received(blocks, late, noise)
+
+    def _noise_of_antennas(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.complex128]:
+        stream = self.network.streams.generator("array_noise", round_index, station)
+        return self.air.channel_noise_std * complex_noise(stream, plan.heard.shape[4], self.num_symbols)
 
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         # (d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver
@@ -289,6 +339,20 @@ class OverTheAir(SlotUplink):
             jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
             noise += scale_ranges(jamming, self.ranges, received)
         return noise
+
+    def _step(self, waveform: Waveform, received: Received) -> NDArray[np.float64]:
+        # (d,) the step that a scheme makes of the signal of the only receiver
+        ((station, signal),) = received.signal.items()
+        plan, constants = received.plan, (self.ranges, self.dimension, self.air.channel_noise_std)
+        heard = Heard(plan.transmit[station], plan.antenna_links, plan.sends, *constants, plan.round_index)
+        return returned("modulation", waveform, "decode", waveform.decode(signal, heard), (self.dimension,))
+
+    def _sum(self, received: Received) -> NDArray[np.float64]:
+        plan, modulation = received.plan, self.modulation
+        assert not isinstance(modulation, Waveform)
+        return self._together(
+            plan, {c: decoded(modulation, signal, plan.transmit[c]) for c, signal in received.signal.items()}
+        )
 
     def _together(self, plan: AirPlan, sums: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
         """(d,) the step of the global model from what each receiver read, Σ p_i Δ_i of its clients.

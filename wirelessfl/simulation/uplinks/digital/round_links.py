@@ -68,11 +68,13 @@ class Uploads:
     bits: int
 
     @classmethod
-    def after(cls, times: TrainingTimes, model_arrives: int, latest: int | None, needed: int, bits: int) -> Uploads:
-        """Uploads after trainings that begin at ``model_arrives`` ticks and end ``latest`` ticks later; None: never."""
-        comes_through = np.flatnonzero(~times.crashes & times.in_time(latest))
+    def after(
+        cls, times: TrainingTimes, model_arrives: int, latest: int | None, needed: int, bits: int, grant: int = 0
+    ) -> Uploads:
+        """Uploads ``grant`` ticks after trainings that begin at ``model_arrives`` ticks and end in time."""
+        comes_through = np.flatnonzero(~times.crashes & times.in_time(None if latest is None else latest - grant))
         in_order = comes_through[np.argsort(times.ends[comes_through], kind="stable")]
-        return cls(times.positions[in_order], times.ends[in_order], model_arrives, needed, bits)
+        return cls(times.positions[in_order], times.ends[in_order] + grant, model_arrives, needed, bits)
 
 
 class RoundLinks:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from wirelessfl.conformance import given, method_at
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.learning.compression import Codec, NoCodec, Payload
+from wirelessfl.learning.compression import (
+    FLOAT_BITS,
+    Codec,
+    DecidingCodec,
+    ErrorFeedback,
+    NoCodec,
+    Payload,
+    RoundCodec,
+)
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, Superposition
 from wirelessfl.simulation.cell import Cell, ClientTraining, train
@@ -31,7 +39,13 @@ from wirelessfl.trace import EventKind, Status
 
 
 def digital_client(
-    medium: Medium, training: ClientTraining, links: RoundLinks, bits: int, air_time: AirTime, channel: simpy.Resource
+    medium: Medium,
+    training: ClientTraining,
+    links: RoundLinks,
+    bits: int,
+    air_time: AirTime,
+    channel: simpy.Resource,
+    grant_ticks: int = 0,
 ) -> Generator[simpy.Event, Any, None]:
     """Train, and upload as soon as the channel is free.
 
@@ -42,18 +56,23 @@ def digital_client(
         bits: size of the upload.
         air_time: notes when the client sent.
         channel: free for as many clients as may send at the same time, taken in the order in which they are ready.
+        grant_ticks: from the client's request for the band to its grant.
     """
     try:
         if not (yield from train(medium, training)):
             return
         link = links.foreseen(training.position)
         if link is None or link.sends:
+            if grant_ticks:
+                yield medium.env.timeout(grant_ticks)
             with channel.request() as turn:
                 yield turn
                 link = links.at(training.position, medium.now)
                 if link.sends:
                     medium.note(EventKind.TRANSMIT, training.node, bits)
-                    yield from air_time.send(medium, training.position, ticks(link.duration(bits)), active=link.active)
+                    yield from air_time.send(
+                        medium, training.position, ticks(link.duration(bits)), active=link.on_air(bits)
+                    )
     except simpy.Interrupt:
         medium.note(EventKind.LATE, training.node)
         return
@@ -72,6 +91,8 @@ class DigitalUplink:
         access: how clients share the band.
         codec: how vectors of length d become bits.
         vectors: P, of length d, in an upload.
+        numbers: of 32 bits, beside the vectors.
+        residuals: what the codec lost of the clients' earlier uploads; None where that is forgotten.
     """
 
     links: DigitalLinks
@@ -79,6 +100,8 @@ class DigitalUplink:
     access: MultipleAccess = field(default_factory=Ofdma)
     codec: Codec = field(default_factory=NoCodec)
     vectors: int = 1
+    numbers: int = 0
+    residuals: ErrorFeedback | None = None
 
     def audit_view(self) -> AuditView:
         """No noise: no theorem covers the error of a codec."""
@@ -87,7 +110,8 @@ class DigitalUplink:
     @property
     def payload_bits(self) -> int:
         """Size of an upload."""
-        return self.vectors * given("codec", self.codec, "bits", self.codec.bits(self.dimension // self.vectors), int)
+        of_a_vector = given("codec", self.codec, "bits", self.codec.bits(self.dimension // self.vectors), int)
+        return self.vectors * of_a_vector + FLOAT_BITS * self.numbers
 
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, wait for arrivals, average what has arrived."""
@@ -95,16 +119,16 @@ class DigitalUplink:
         this.slot_opens = seconds(medium.now)
         arrives, times = cell.broadcast(), cell.training_times(this, present)
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        uploads = None
+        uploads, grant = None, ticks(self.links.grant_s)
         if at_a_time >= len(present):  # nobody waits for the channel
             model_arrives, latest = medium.now + ticks(cell.broadcast_s), cell.wait_for.closes_after()
             needed = cell.wait_for.needed(len(this.clients))
-            uploads = Uploads.after(times, model_arrives, latest, needed, self.payload_bits)
+            uploads = Uploads.after(times, model_arrives, latest, needed, self.payload_bits, grant)
         links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
         channel = simpy.Resource(medium.env, at_a_time)
         processes = {
             training.position: medium.env.process(
-                digital_client(medium, training, links, self.payload_bits, air_time, channel)
+                digital_client(medium, training, links, self.payload_bits, air_time, channel, grant)
             )
             for training in times.by_client(arrives)
         }
@@ -136,7 +160,7 @@ class DigitalUplink:
             this.training.append(TrainingRecord.of(positions, block))
             total.add(self.decoded(cell, this, positions, block), weight[block.positions].astype(np.complex128))
         mean: NDArray[np.float64] = np.asarray(total.received(), dtype=np.float64) / weight.sum()
-        return mean
+        return self.codec.decided(mean) if isinstance(self.codec, DecidingCodec) else mean
 
     def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
         """The links of clients that start now and send from (n,) seconds on, each with a share of the band."""
@@ -156,15 +180,25 @@ class DigitalUplink:
         if type(self.codec) is NoCodec:  # nothing is copied
             return block.updates
         streams, sent = cell.network.streams, block.updates.cpu().numpy()
-        generators = [streams.generator("quantiser", this.index, node) for node in this.clients[positions].tolist()]
-        arrived = [self._carried(vectors, generators) for vectors in np.split(sent, self.vectors, axis=1)]
-        return np.concatenate(arrived, axis=1)
+        clients = this.clients[positions]
+        if self.residuals is not None:
+            sent = self.residuals.added(clients, sent)
+        codec, generators = self.codec, [streams.generator("quantiser", this.index, one) for one in clients.tolist()]
+        if isinstance(codec, RoundCodec):
+            codec = codec.drawn(streams.generator("common_coordinates", this.index))
+        parts = [self._carried(codec, vectors, generators) for vectors in np.split(sent, self.vectors, axis=1)]
+        arrived = np.concatenate(parts, axis=1)
+        if self.residuals is not None:
+            self.residuals.keep(clients, sent - arrived)
+        return arrived
 
-    def _carried(self, vectors: NDArray[np.float32], generators: list[np.random.Generator]) -> NDArray[np.float32]:
+    def _carried(
+        self, codec: Codec, vectors: NDArray[np.float32], generators: list[np.random.Generator]
+    ) -> NDArray[np.float32]:
         # Vectors (k, d) encoded and decoded again
-        payload = given("codec", self.codec, "encode", self.codec.encode(vectors, generators), Payload)
-        bits = self.codec.bits(vectors.shape[1])
-        rows = np.asarray(self.codec.decode(payload))
+        payload = given("codec", codec, "encode", codec.encode(vectors, generators), Payload)
+        bits = codec.bits(vectors.shape[1])
+        rows = np.asarray(codec.decode(payload))
         if payload.bits != bits or rows.shape != vectors.shape or rows.dtype.kind not in "fiu":
             raise ScenarioError(
                 f"uplink.codec.name: {type(self.codec).__name__} makes payloads of {payload.bits} bits and decodes "

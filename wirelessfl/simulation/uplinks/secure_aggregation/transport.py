@@ -66,6 +66,7 @@ class Transport:
         links: RoundLinks,
         vanishing: NDArray[np.float64],
         costs: StageCosts,
+        grant_ticks: int = 0,
     ) -> None:
         """Transport for the clients at ``positions``.
 
@@ -77,6 +78,7 @@ class Transport:
             vanishing: (n, messages) share of its first, second, ... message after which the client at each position
                 vanishes for good; NaN where it does not.
             costs: of the round.
+            grant_ticks: from a client's request for the band to its grant, before each message.
         """
         self.air_time = AirTime()
         self.costs = costs
@@ -88,6 +90,7 @@ class Transport:
         self._this = this
         self._links = links
         self._vanishing = vanishing
+        self._grant_ticks = grant_ticks
         self._sent = np.zeros(len(this.clients), dtype=np.int64)
         self.inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
 
@@ -103,6 +106,8 @@ class Transport:
         position, medium = message.position, self._medium
         if not self.reaches_server(position):
             return False
+        if self._grant_ticks:
+            yield medium.env.timeout(self._grant_ticks)
         link = self._links.at(position, medium.now, message.bits)
         node = int(self._this.clients[position])
         share = float(self._vanishing[position, self._sent[position]])
@@ -111,8 +116,9 @@ class Transport:
         medium.note(EventKind[message.stage.name], node, message.bits)
         self.costs.add(column_of(message.stage), messages_up=1.0, bits_up=message.bits)
         vanishes = not np.isnan(share)
-        duration = ticks(link.duration(message.bits * share if vanishes else message.bits))
-        yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.active)
+        bits = message.bits * share if vanishes else message.bits
+        duration = ticks(link.duration(bits))
+        yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.on_air(bits))
         if vanishes:
             self._lose(position, Status.CRASHED, EventKind.VANISH)
             return False

@@ -12,11 +12,12 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.learning.compression import SparseUploads
 from wirelessfl.privacy import BareRelease, SecureSum
 from wirelessfl.radio.digital_links import DigitalLinks
 from wirelessfl.secagg import HEADER_BITS, Message, RingVector, RoundAborted, RoundResult, Stage, SumEncoding
 from wirelessfl.simulation.cell import Cell, ClientTraining, train
-from wirelessfl.simulation.medium import Incoming, ProtocolMessage, Report, seconds
+from wirelessfl.simulation.medium import Incoming, ProtocolMessage, Report, seconds, ticks
 from wirelessfl.simulation.records import Energy, Round, SecAggRecord, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, record_uploads
@@ -41,17 +42,23 @@ class SecureUplink(ABC):
         encoding: how updates become elements of the ring.
         stage_timeout_s: how long the server waits for answers; None where it notices who is lost.
         vanish_probability: that a client vanishes while it sends its first, second, ... message of a round.
+        sparse: which coordinates are sent; None for all.
     """
 
     links: DigitalLinks
     encoding: SumEncoding
     stage_timeout_s: float | None
     vanish_probability: tuple[float, ...]
+    sparse: SparseUploads | None = None
 
     @property
     def payload_bits(self) -> int:
         """Size of a masked input."""
         return HEADER_BITS + self.encoding.ring.bits * self.encoding.length
+
+    def sparse_of(self, this: Round, streams: Streams) -> SparseUploads | None:
+        """The coordinates that are sent in a round; None for all."""
+        return None if self.sparse is None else self.sparse.drawn(streams.generator("common_coordinates", this.index))
 
     def vanishing(self, this: Round, streams: Streams) -> NDArray[np.float64]:
         """(n, messages) share of each message of a round that a client sends before it vanishes; NaN where it stays."""
@@ -99,6 +106,9 @@ class SecureUplink(ABC):
             return self._collected(this, transmitted[:0], transmitted, None, airtime)
         heard = np.searchsorted(this.clients, outcome.contributors)
         mean = self.encoding.decode(outcome.total, cell.network.registry.samples[this.clients[heard]])
+        sparse = self.sparse_of(this, cell.network.streams)
+        if sparse is not None:
+            mean = sparse.expanded(mean)
         return self._collected(this, heard, transmitted, mean, airtime)
 
     def audit_view(self) -> AuditView:
@@ -169,7 +179,7 @@ class ProtocolRun(ABC):
         self.this = this
         self.present = this.with_status(Status.PARTICIPATED)
         links, vanishing = RoundLinks(uplink.links, this, self.present), uplink.vanishing(this, cell.network.streams)
-        self.transport = Transport(cell, this, self.present, links, vanishing, costs)
+        self.transport = Transport(cell, this, self.present, links, vanishing, costs, ticks(uplink.links.grant_s))
         self.window: Window
         self.threshold = math.nan
         self.neighbours = math.nan
@@ -262,10 +272,12 @@ class ProtocolRun(ABC):
         if not len(positions):
             return
         this, encoding, network = self.this, self.uplink.encoding, self.cell.network
+        sparse = self.uplink.sparse_of(this, network.streams)
         for block in self.cell.train(this, positions):
-            members = positions[block.positions]
+            members, updates = positions[block.positions], block.updates.cpu().numpy()
             this.training.append(TrainingRecord.of(members, block))
-            for position, update in zip(members.tolist(), block.updates.cpu().numpy(), strict=True):
+            sent = updates if sparse is None else sparse.reduced(updates)
+            for position, update in zip(members.tolist(), sent, strict=True):
                 node = int(this.clients[position])
                 generator = network.streams.generator("fixed_point", this.index, node)
                 take(position, encoding.encode(update, int(network.registry.samples[node]), generator))

@@ -1,0 +1,165 @@
+"""Hybrid ARQ with Chase combining: outage in closed form, time, energy, and the grant of the band."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from tests.simulation.scenarios import run, small
+from tests.simulation.uplinks.cells import Play, play
+from tests.statistics import assert_probability
+from wirelessfl.errors import ScenarioError
+from wirelessfl.radio.harq import Harq
+from wirelessfl.radio.rates import shannon_rate
+from wirelessfl.scenario import Scenario
+from wirelessfl.study.content import content_id
+from wirelessfl.trace import EventKind, Status
+
+CLIENTS, ROUNDS = 200, 20
+RATE = 1.5e6
+BANDWIDTH = 1e6
+MEAN_SNR = 2.0
+"""γ̄ of a client in the whole band."""
+THRESHOLD = 2 ** (RATE / BANDWIDTH) - 1
+
+
+def fixed(**harq: Any) -> Scenario:
+    uplink = {
+        "kind": "digital",
+        "snr_db": float(10 * np.log10(2 * MEAN_SNR)),
+        "access": "tdma",
+        "rate": {"model": "fixed", "rate_bps": RATE},
+        "harq": harq,
+    }
+    return small(
+        uplink=uplink, rounds=ROUNDS, clients__count=CLIENTS, data__limit=CLIENTS, evaluate__every=100, name="harq"
+    )
+
+
+def lost(played: Play) -> int:
+    return sum(int(np.sum(this.status == Status.OUTAGE)) for this in played.rounds)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_outage_with_independent_channels(most: int) -> None:
+    """γ_1 + ... + γ_n of Rayleigh channels is Gamma(n, γ̄): below the threshold with probability P(n, θ/γ̄)."""
+    played = play(fixed(max=most, channel="independent"))
+    assert_probability(lost(played), ROUNDS * CLIENTS, float(special.gammainc(most, THRESHOLD / MEAN_SNR)))
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_outage_in_one_block_of_fading(most: int) -> None:
+    """The sum is n γ: below the threshold with probability 1 − exp(−θ/(n γ̄))."""
+    played = play(fixed(max=most))
+    assert_probability(lost(played), ROUNDS * CLIENTS, float(1 - np.exp(-THRESHOLD / (most * MEAN_SNR))))
+
+
+def test_each_transmission_is_on_the_air_and_feedback_is_not() -> None:
+    """N T on the air for n = ceil(θ/γ) transmissions, at most 4; (n − 1) feedbacks more until it arrives."""
+    feedback = 0.5
+    _, rounds, events = run(fixed(max=4, feedback_s=feedback).model_copy(update={"rounds": 2}))
+    once = np.min(rounds[0].slots["tx_time"])
+    for this, batch in zip(rounds, events, strict=True):
+        real, imaginary, sent_s = (np.asarray(this.slots[name]) for name in ("channel_re", "channel_im", "tx_time"))
+        power = real**2 + imaginary**2
+        count = np.minimum(np.ceil(THRESHOLD / (MEAN_SNR * power) * (1 - 1e-12)), 4)
+        np.testing.assert_allclose(sent_s, count * once, rtol=1e-9)
+        np.testing.assert_array_equal(this.status == Status.OUTAGE, 4 * MEAN_SNR * power < THRESHOLD)
+        at, node, kind = np.asarray(batch.time), np.asarray(batch.node), np.asarray(batch.kind)
+        ends = np.isin(kind, (EventKind.ARRIVE, EventKind.OUTAGE))
+        begins = kind == EventKind.TRANSMIT
+        for client in (3, 17, 101):
+            (begin,) = at[begins & (node == client)]
+            (end,) = at[ends & (node == client)]
+            assert end - begin == pytest.approx(count[client] * once + (count[client] - 1) * feedback)
+
+
+def test_transmissions_by_hand() -> None:
+    """γ = 1 each at a rate that needs 3; 4 at once; never."""
+    snr = np.array([[1.0, 1, 1, 1], [4.0, 0, 0, 0], [0.1, 0.1, 0.1, 0.1]])
+    count, arrived = Harq(4).transmissions(np.full(3, 2.0), snr, lambda one: shannon_rate(1.0, one))
+    assert count.tolist() == [3, 1, 4] and arrived.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(("most", "feedback"), [(0, 0.0), (2, -1.0), (2, np.inf)])
+def test_bad_numbers_are_refused(most: int, feedback: float) -> None:
+    with pytest.raises(ValueError, match=r"most|feedback"):
+        Harq(most, feedback)
+
+
+JOULES = {"kind": "digital", "tx_power_dbm": 10.0, "rate": {"model": "fixed", "rate_bps": 2e6}}
+KINDS: dict[str, dict[str, Any]] = {
+    "ofdma": {**JOULES},
+    "tdma": {**JOULES, "access": "tdma"},
+    "asynchronous": {**JOULES},
+    "secure": {
+        **JOULES,
+        "kind": "secure_aggregation",
+        "protocol": "secagg",
+        "rate": {"model": "fixed", "rate_bps": 1e5},
+    },
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_energy_is_power_times_airtime(name: str) -> None:
+    """On every kind of uplink the energies of the clients sum up to that of the round, p times the time on the air."""
+    path = {"model": "log_distance", "exponent": 4.0}
+    keys: dict[str, Any] = {"channel__pathloss": path}
+    if name == "asynchronous":
+        keys["aggregation"] = {"mode": "asynchronous", "buffer": 2}
+    uplink = {**KINDS[name], "harq": {"max": 3, "feedback_s": 0.01, "channel": "independent"}}
+    _, rounds, _ = run(small(uplink=uplink, timing__deadline_s=None, **keys))
+    for this in rounds:
+        joules, sent_s = np.asarray(this.slots["tx_energy_j"]), np.asarray(this.slots["tx_time"])
+        np.testing.assert_allclose(joules, 0.01 * sent_s, rtol=1e-9)
+        assert (
+            this.round.energy.total == pytest.approx(np.nansum(joules)) if hasattr(this.round.energy, "total") else True
+        )
+
+
+@pytest.mark.parametrize("name", ["ofdma", "tdma", "secure"])
+def test_a_grant_delays_and_costs_nothing(name: str) -> None:
+    uplink, static = KINDS[name], {"channel__fading": {"model": "static"}}
+    _, without, before = run(small(uplink=uplink, **static))
+    _, delayed, after = run(small(uplink={**uplink, "grant_delay_s": 0.25}, **static))
+    for one, other in zip(without, delayed, strict=True):
+        np.testing.assert_allclose(one.slots["tx_time"], other.slots["tx_time"])
+    longer = np.max(after[0].time) - np.max(before[0].time)
+    assert longer == pytest.approx(0.25) if name != "secure" else longer >= 0.5
+
+
+def test_keys_left_out_keep_the_run_id() -> None:
+    plain, named = (small(uplink={"kind": "digital", **more}) for more in ({}, {"harq": None, "grant_delay_s": 0.0}))
+    with_harq = small(uplink={"kind": "digital", "harq": {}})
+    assert content_id(plain) == content_id(named) != content_id(with_harq)
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"uplink": {"kind": "digital", "harq": {}, "rate": {"packets": {}}}}, "uplink.harq"),
+        (
+            {"uplink": {"kind": "digital", "harq": {}}, "channel__correlation": {"model": "clarke", "doppler_hz": 5.0}},
+            "uplink.harq",
+        ),
+        (
+            {
+                "uplink": {"kind": "digital", "harq": {"channel": "independent"}},
+                "channel__fading": {"model": "static"},
+            },
+            "uplink.harq.channel",
+        ),
+        (
+            {"uplink": {"kind": "digital", "grant_delay_s": 1.0}, "aggregation": {"mode": "asynchronous"}},
+            "uplink.grant_delay_s",
+        ),
+        ({"uplink": {"kind": "over_the_air", "harq": {}}}, "uplink.harq"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(keys: dict[str, Any], named: str) -> None:
+    with pytest.raises(ScenarioError, match=named):
+        small(**keys)

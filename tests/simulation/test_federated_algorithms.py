@@ -1,0 +1,238 @@
+"""SCAFFOLD, FedDyn and FedNova in runs, against the papers' algorithms written out for one client after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tests.simulation.scaffold import train_locally
+from tests.simulation.scenarios import run, small
+from wirelessfl.errors import ScenarioError
+from wirelessfl.learning import FedDyn, FedNova, Scaffold
+from wirelessfl.learning.conformance import check_algorithm
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.trace import Status
+
+LOUD = {"kind": "over_the_air", "snr_db": 250.0, "clip": 40.0, "power_control": {"server_gain": 1e9}}
+UPLINKS: dict[str, dict[str, Any]] = {
+    "ideal": {"kind": "ideal"},
+    "digital": {"kind": "digital"},
+    "over the air": LOUD,
+    "secure aggregation": {"kind": "secure_aggregation", "clip": 40.0, "bits": 48},
+}
+MOMENTUM, ALPHA, MU = 0.4, 0.3, 0.2
+
+
+class Loop:
+    """The server of a plain loop over clients, and what these keep."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner, self.sizes = learner, learner.population.sizes
+        self.model = torch.from_numpy(learner.initial_state(0).parameters).double()
+        self.rate = learner.training.learning_rate
+        self.server = torch.zeros_like(self.model)
+        self.kept: dict[int, Tensor] = {}
+
+    def own(self, client: int) -> Tensor:
+        return self.kept.get(client, torch.zeros_like(self.model))
+
+    def shares(self, clients: list[int]) -> NDArray[np.float64]:
+        return np.asarray(self.sizes[clients] / self.sizes.sum())
+
+
+def scaffold(loop: Loop, clients: list[int], number: int) -> None:
+    shares, before, start = loop.shares(clients), loop.server, loop.model
+    for client, share in zip(clients, shares, strict=True):
+        own = loop.own(client)
+        update, steps = train_locally(loop.learner, start, client, number, before - own)
+        change = -before - update / (steps * loop.rate)
+        loop.kept[client] = own + change
+        loop.server = loop.server + share * change
+        loop.model = loop.model + share / shares.sum() * update
+
+
+def feddyn(loop: Loop, clients: list[int], number: int) -> None:
+    shares, start = loop.shares(clients), loop.model
+    gradient, mean = torch.zeros_like(start), torch.zeros_like(start)
+    for client, share in zip(clients, shares, strict=True):
+        own = loop.own(client)
+        update, _ = train_locally(loop.learner, start, client, number, -own, ALPHA)
+        loop.kept[client] = own - ALPHA * update
+        gradient += share * update
+        mean += share / shares.sum() * (start + update)
+    loop.server = loop.server - ALPHA * gradient  # h of the paper
+    loop.model = mean - loop.server / ALPHA
+
+
+def fednova(loop: Loop, clients: list[int], number: int, mu: float = 0.0) -> None:
+    shares, start = loop.shares(clients), loop.model
+    direction, effective = torch.zeros_like(start), 0.0
+    for client, share in zip(clients, shares / shares.sum(), strict=True):
+        update, steps = train_locally(loop.learner, start, client, number, torch.zeros_like(start), mu)
+        length = sum(abs(weight) for weight in weights_of_gradients(steps, loop.rate, mu))
+        direction += share * update / length
+        effective += share * length
+    loop.model = start + effective * direction
+
+
+def weights_of_gradients(steps: int, rate: float, mu: float) -> list[float]:
+    """a_i: by how much Δ falls for each gradient, found by one run of the local steps for each of them."""
+    found = []
+    for place in range(steps):
+        moved = velocity = 0.0
+        for step in range(steps):
+            velocity = MOMENTUM * velocity + (1.0 if step == place else 0.0) + mu * moved
+            moved -= rate * velocity
+        found.append(-moved / rate)
+    return found
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Loop, list[int], int], None]]] = {
+    "scaffold": ({"name": "scaffold"}, {}, scaffold),
+    "scaffold, one vector": (
+        {"name": "scaffold", "payload": 1},
+        {"training__epochs": None, "training__steps": 3},
+        scaffold,
+    ),
+    "feddyn": ({"name": "feddyn", "alpha": ALPHA}, {}, feddyn),
+    "fednova": ({"name": "fednova"}, {}, fednova),
+    "fednova with a proximal term": (
+        {"name": "fednova", "mu": MU},
+        {},
+        lambda loop, clients, number: fednova(loop, clients, number, MU),
+    ),
+}
+
+
+def of_clients(**changes: Any) -> Scenario:
+    """Half of the clients a round, with unlike numbers of local steps."""
+    setting: dict[str, Any] = {
+        "training__epochs": 2,
+        "training__batch_size": 6,
+        "training__optimizer": {"name": "sgd", "lr": 0.05, "momentum": MOMENTUM},
+        "clients__selection": {"scheme": "uniform", "count": 3},
+        "data__partition": {"scheme": "sizes", "exponent": 0.7},
+        "rounds": 4,
+    }
+    return small(**setting | changes)
+
+
+@pytest.mark.parametrize("uplink", UPLINKS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_is_the_algorithm_of_the_paper(case: str, uplink: str) -> None:
+    algorithm, changes, one_round = CASES[case]
+    simulation, rounds, _ = run(of_clients(uplink=UPLINKS[uplink], training__algorithm=algorithm, **changes))
+    learner = simulation.deployment.learner
+    assert isinstance(learner, Learner)
+    loop, begin = Loop(learner), learner.initial_state(0).parameters
+    for this in rounds:
+        heard = np.flatnonzero(this.status == Status.PARTICIPATED)
+        one_round(loop, this.clients[heard].tolist(), this.index)
+    moved = float(np.linalg.norm(loop.model.numpy() - begin))
+    assert moved > 0.05
+    np.testing.assert_allclose(simulation.state.parameters, loop.model, rtol=0, atol=1e-4 * moved)
+    store = simulation.state.client_rows
+    assert sorted(store.get("client", [])) == sorted(loop.kept)
+    for client, kept in zip(store.get("client", []), store.get("control", store.get("gradient", [])), strict=True):
+        np.testing.assert_allclose(kept, loop.kept[int(client)], rtol=0, atol=1e-3)
+
+
+def test_unequal_local_steps_matter() -> None:
+    """Else the test of FedNova would not tell it from FedAvg."""
+    models = [
+        run(of_clients(uplink={"kind": "ideal"}, training__algorithm={"name": name}))[0].state.parameters
+        for name in ("fednova", "fedavg")
+    ]
+    assert np.linalg.norm(models[0] - models[1]) > 1e-2
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.9])
+def test_lengths_of_fednova_are_the_closed_forms(momentum: float) -> None:
+    steps = np.array([0, 1, 4, 30])
+    wanted = (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
+    np.testing.assert_allclose(FedNova(0.0, momentum).lengths(steps, 0.1), wanted, rtol=1e-12)
+
+
+def test_lengths_of_fednova_with_a_proximal_term() -> None:
+    steps, rate, mu = np.array([0, 1, 4, 30]), 0.1, 0.7
+    wanted = (1 - (1 - rate * mu) ** steps) / (rate * mu)
+    np.testing.assert_allclose(FedNova(mu).lengths(steps, rate), wanted, rtol=1e-12)
+
+
+def test_the_length_of_fednova_takes_its_bits() -> None:
+    """Beside 32 d bits of the update a digital upload has 32 of ‖a_i‖₁."""
+    times = {}
+    for name in ("fednova", "fedavg"):
+        algorithm = {"name": name}
+        simulation, _, _ = run(of_clients(uplink={"kind": "digital"}, training__algorithm=algorithm, rounds=1))
+        times[name] = simulation.deployment.uplink.payload_bits  # type: ignore[attr-defined]
+    assert times["fednova"] - times["fedavg"] == 32
+    assert times["fedavg"] % 32 == 0
+
+
+def test_one_vector_of_scaffold_says_as_much_as_two() -> None:
+    changes: dict[str, Any] = {"uplink": {"kind": "digital"}, "training__epochs": None, "training__steps": 3}
+    states, bits = [], []
+    for payload in (1, 2):
+        algorithm = {"name": "scaffold", "payload": payload}
+        simulation, _, _ = run(of_clients(training__algorithm=algorithm, **changes))
+        states.append(simulation.state)
+        bits.append(simulation.deployment.uplink.payload_bits)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(states[0].parameters, states[1].parameters, rtol=0, atol=1e-5)
+    controls = [state.server_memory["control"] for state in states]
+    np.testing.assert_allclose(controls[0], controls[1], rtol=0, atol=1e-4)
+    assert bits[1] == 2 * bits[0]
+
+
+@pytest.mark.parametrize(
+    "algorithm", [Scaffold(), Scaffold(0.5, 1), FedDyn(0.1), FedNova(), FedNova(0.1, 0.9)], ids=repr
+)
+def test_they_conform(algorithm: Any) -> None:
+    check_algorithm(algorithm)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"training__algorithm": {"name": "scaffold", "payload": 1}},
+            r"algorithm\.payload: found 1 with training\.epochs",
+        ),
+        ({"training__algorithm": {"name": "scaffold", "option": 1}}, r"algorithm\.option: found 1; allowed: 2"),
+        ({"training__algorithm": {"name": "feddyn", "alpha": 0.0}}, r"algorithm\.alpha: found 0"),
+        (
+            {"training__algorithm": {"name": "fednova"}, "training__optimizer": {"name": "adam"}},
+            r"algorithm\.name: found fednova with training\.optimizer\.name: adam",
+        ),
+        (
+            {
+                "training__algorithm": {"name": "feddyn"},
+                "aggregation__mode": "asynchronous",
+                "uplink": {"kind": "digital"},
+            },
+            r"algorithm\.name: found feddyn",
+        ),
+    ],
+)
+def test_what_does_not_go_together(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        of_clients(**changes)
+
+
+@pytest.mark.parametrize("algorithm", ["scaffold", "feddyn", "fednova"])
+def test_local_noise_protects_what_is_kept_and_sent(algorithm: str) -> None:
+    """Corrections come after clipping and noise: ε is that of FedAvg with the same noise."""
+    noisy = {"mechanism": "gaussian", "sampling": "poisson", "noise_multiplier": 1.0, "clip": 1.0}
+    epsilon = []
+    for name in (algorithm, "fedavg"):
+        changes: dict[str, Any] = {"training__privacy": noisy, "training__algorithm": {"name": name}}
+        _, rounds, _ = run(of_clients(uplink={"kind": "ideal"}, **changes))
+        epsilon.append([this.values["epsilon_accounted"] for this in rounds])
+    assert epsilon[0] == epsilon[1] and 0 < epsilon[0][-1] < np.inf

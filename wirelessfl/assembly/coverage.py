@@ -1,0 +1,40 @@
+"""Coverage of the lowest scheme: which clients are out of its reach where no fading helps or harms them."""
+
+import warnings
+
+import numpy as np
+
+from wirelessfl.errors import ModelWarning
+from wirelessfl.memory import forgotten
+from wirelessfl.radio import DigitalLinks, ModulationAndCoding, Moment, linear_to_db, snr_of_power
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import Digital
+
+_START = Moment(1, 0.0)
+
+
+def clients_below_floor(scenario: Scenario, links: DigitalLinks) -> int:
+    """The number of clients whose SNR at their path gain is below that of the first scheme; 0 without schemes."""
+    if not isinstance(links.coding, ModulationAndCoding):
+        return 0
+    with forgotten(links.network.memories()):
+        everyone = np.arange(links.network.registry.count)
+        path_gain = links.network.clients.large_scale.gains(everyone, _START).path_gain
+    tdma = isinstance(scenario.uplink, Digital) and scenario.uplink.access == "tdma"
+    snr = snr_of_power(links.snr, path_gain, 1.0 if tdma else 1.0 / scenario.clients.most)
+    return int(np.count_nonzero(links.coding.throughput(1.0, snr) == 0))
+
+
+def warn_of_floor(scenario: Scenario, links: DigitalLinks) -> None:
+    """Warning of clients below the floor."""
+    count = clients_below_floor(scenario, links)
+    if count:
+        assert isinstance(links.coding, ModulationAndCoding), "there is a floor"
+        clients = f"{count} of {links.network.registry.count} clients"
+        floor_db = linear_to_db(links.coding.floor_snr)
+        warnings.warn(
+            f"uplink.rate: mcs: {clients} are below the floor: at their path gain, without fading, the SNR is below "
+            f"{floor_db:.1f} dB, that of the lowest scheme; whoever is below it in a round stays silent (deep_fade)",
+            ModelWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,36 @@
+"""Recorded rates, delays and losses of links, from a CSV file."""
+
+from pathlib import Path
+
+import numpy as np
+
+from wirelessfl.assembly.recordings import existing, read_csv
+from wirelessfl.errors import DataError
+from wirelessfl.radio import LinkLog, client_log
+
+_KEY = "uplink.rate.file"
+
+
+def recorded_rates(file: str | None, clients: int) -> LinkLog:
+    """The log of each client from the columns time_s, client, rate_bps, delay_s and loss.
+
+    Raises:
+        DataError: the file is missing or damaged, lacks a client, or holds what no link has.
+    """
+    assert file is not None, "the scenario was checked"
+    path, name = existing(file, _KEY), Path(file).name
+    table = read_csv(path, ("time_s", "client", "rate_bps", "delay_s", "loss"), _KEY)
+    logs = []
+    for client in range(clients):
+        rows = table[table[:, 1] == client][:, [0, 2, 3, 4]]
+        if not len(rows):
+            held = len(np.unique(table[:, 1]))
+            raise DataError(
+                f"{_KEY}: {name}: found lines of {held} clients, and none of client {client}; allowed: {clients} "
+                "(clients.count), 0, 1, ..."
+            )
+        try:
+            logs.append(client_log(rows))
+        except ValueError as error:
+            raise DataError(f"{_KEY}: {name}: client {client}: {error}") from error
+    return LinkLog(name, tuple(logs))

@@ -1,0 +1,103 @@
+"""MATLAB files: their variables as arrays, and channels from them."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.channels.file import OPTIONAL, REQUIRED
+from wirelessfl.channels.record import ChannelRecord
+from wirelessfl.channels.sources.options import ImportOptions, amplitudes, needed, numbers
+from wirelessfl.errors import DataError, TraceError, precondition
+from wirelessfl.trace import opened_values
+
+_MOST_BYTES = 4 * 10**9
+
+
+def load_mat(path: Path, form: str) -> dict[str, Any]:
+    """The variables of a MATLAB file of version 5 ("mat") or 7.3 ("mat73").
+
+    Raises:
+        DataError: it is damaged.
+    """
+    return _load_73(path) if form == "mat73" else _load_5(path)
+
+
+def _load_5(path: Path) -> dict[str, Any]:
+    from scipy import io  # which takes a while
+
+    try:
+        found = io.loadmat(path, struct_as_record=False)
+    except Exception as error:  # the boundary: whatever a damaged file makes the reader raise
+        raise DataError(f"no readable MATLAB file: {error}") from error
+    return {name: value for name, value in found.items() if not name.startswith("__")}
+
+
+def _load_73(path: Path) -> dict[str, Any]:
+    try:
+        with opened_values(path, _inspect) as file:
+            named = {name: node for name, node in file.items() if isinstance(node, h5py.Dataset)}
+            return {name: _plain(node) for name, node in named.items() if _is_number(node.dtype)}
+    except TraceError as error:
+        raise DataError(str(error).removeprefix(f"{path}: ")) from error
+
+
+def _inspect(path: Path, file: h5py.File) -> None:
+    # Run in a process of its own: it reads what would be read
+    total = 0
+    for node in file.values():
+        if isinstance(node, h5py.Dataset) and _is_number(node.dtype):
+            total += node.size * node.dtype.itemsize
+            if total > _MOST_BYTES:
+                raise TraceError(f"{path}: found more than {_MOST_BYTES:,} bytes of numbers")
+
+
+def _is_number(kind: np.dtype[Any]) -> bool:
+    return kind.kind in "iufb" or set(kind.names or ()) == {"real", "imag"}
+
+
+def _plain(node: h5py.Dataset) -> NDArray[Any]:
+    # MATLAB's axes are in the reverse order, and complex numbers are pairs
+    values = np.asarray(node)
+    if values.dtype.names:
+        values = values["real"] + 1j * values["imag"]
+    return np.asarray(values.T)
+
+
+def from_matlab(arrays: dict[str, Any], options: ImportOptions) -> ChannelRecord:
+    """Channels from variables that are named as in a channel file, or as the options say.
+
+    Raises:
+        DataError: something is missing, or of another shape.
+    """
+    wrong = options.names.keys() - {*REQUIRED, *OPTIONAL}
+    precondition(
+        not wrong,
+        f"name: found {', '.join(sorted(wrong))}; allowed: {', '.join((*REQUIRED, *OPTIONAL))}",
+        DataError,
+    )
+    for ours, theirs in options.names.items():
+        arrays = {**arrays, ours: needed(arrays, theirs)}
+    needed(arrays, "gains")
+    gains = amplitudes(arrays, "gains")
+    precondition(
+        gains.ndim <= 4,
+        f"gains: found the shape {gains.shape}; allowed: (snapshot, client, antenna, subcarrier)",
+        DataError,
+    )
+    gains = gains.reshape(*gains.shape, *[1] * (4 - gains.ndim))  # last axes of length 1 are left out by MATLAB
+    places = numbers(arrays, "position_m") if "position_m" in arrays else None
+    if places is not None and places.shape == (gains.shape[1], 3):
+        places = np.broadcast_to(places, (*gains.shape[:2], 3))
+    carrier = numbers(arrays, "carrier_hz").ravel() if "carrier_hz" in arrays else None
+    return ChannelRecord(
+        gains=gains,
+        time_s=options.times(arrays, "time_s", len(gains)),
+        frequency_hz=options.frequencies(arrays, "frequency_hz", gains.shape[3]),
+        position_m=places,
+        receiver_m=numbers(arrays, "receiver_m").ravel() if "receiver_m" in arrays else None,
+        carrier_hz=None if carrier is None or len(carrier) != 1 else float(carrier[0]),
+        source="MATLAB",
+    )

@@ -1,0 +1,86 @@
+"""SCAFFOLD: local gradients corrected by control variates."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from typing_extensions import override
+
+from wirelessfl.errors import precondition
+from wirelessfl.learning.algorithms.base import (
+    Algorithm,
+    AlgorithmFacts,
+    ClientRows,
+    LocalObjective,
+    LocalOutcome,
+    RoundFacts,
+    ServerState,
+)
+
+
+@dataclass(frozen=True)
+class Scaffold(Algorithm):
+    """Option II of Karimireddy et al., "SCAFFOLD", ICML 2020, Algorithm 1, with means weighted by data.
+
+    A client adds c − c_i to every gradient and keeps c_i⁺ = c_i − c − Δ_i/(K_i η) after K_i local steps. The server
+    adds Σ p_i (c_i⁺ − c_i) over the uploads to c. As Δc_i = −c − Δ_i/(K_i η), one vector of a client says both.
+
+    Attributes:
+        server_lr: η_g, factor on the mean update.
+        payload: 2, and a client sends Δ_i and Δc_i; 1, and the server computes the mean of Δc_i from that of Δ_i,
+            which needs that all clients take equally many steps.
+
+    Raises:
+        ValueError: if η_g is not positive and finite, or the payload is neither 1 nor 2.
+    """
+
+    server_lr: float = 1.0
+    payload: int = 2
+
+    def __post_init__(self) -> None:
+        holds = 0 < self.server_lr < math.inf and self.payload in (1, 2)
+        precondition(holds, f"needs a positive server_lr and a payload of 1 or 2, not {self}")
+
+    @override
+    def facts(self) -> AlgorithmFacts:
+        return AlgorithmFacts(payload=self.payload, broadcast=2, client_side=True)
+
+    @override
+    def start(self, parameters: Tensor) -> ServerState:
+        return ServerState(parameters, {"control": torch.zeros_like(parameters)})
+
+    @override
+    def first_rows(self, server: ServerState, clients: NDArray[np.int64]) -> ClientRows:
+        return ClientRows(clients, {"control": server.parameters.new_zeros(len(clients), len(server.parameters))})
+
+    @override
+    def client(self, server: ServerState, rows: ClientRows) -> LocalObjective:
+        return LocalObjective(correction=server.memory["control"] - rows.values["control"])
+
+    @override
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        steps = torch.from_numpy(outcome.steps).to(outcome.updates)[:, None]
+        change = -server.memory["control"] - outcome.updates / (steps * outcome.learning_rate)
+        own = rows.values["control"]
+        return replace(rows, values={"control": torch.where(steps > 0, own + change, own)})
+
+    @override
+    def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
+        if self.payload == 1:
+            return outcome.updates[:, None]
+        return torch.stack([outcome.updates, after.values["control"] - before.values["control"]], dim=1)
+
+    @override
+    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+        control = server.memory["control"]
+        change = aggregate[1] if self.payload == 2 else self._change(control, aggregate[0], facts)
+        moved = server.parameters + self.server_lr * aggregate[0]
+        return ServerState(moved, {"control": control + float(facts.weights.sum()) * change})
+
+    def _change(self, control: Tensor, update: Tensor, facts: RoundFacts) -> Tensor:
+        # (d,) the mean of Δc_i = −c − Δ_i/(K η) from that of Δ_i
+        steps = int(facts.steps.max(initial=0))
+        return -control - update / (steps * facts.learning_rate) if steps else torch.zeros_like(control)

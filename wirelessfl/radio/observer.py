@@ -1,0 +1,106 @@
+"""An external observer: a receiver at a place of its own, which hears clients and jammer beside the released models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.channel_source import ChannelSource
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
+
+_JAMMER = np.zeros(1, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Overheard:
+    """Channels to the antennas of an observer over a slot.
+
+    Attributes:
+        channel: h_e (n, T, F, A) of n clients.
+        jammer: of the jammer (T, F, A), or None without one.
+        noise_std: σ_e at each antenna, per real dimension.
+    """
+
+    channel: NDArray[np.complex128]
+    jammer: NDArray[np.complex128] | None
+    noise_std: float
+
+    def take(self, positions: NDArray[np.int64]) -> Overheard:
+        """Those of some of the clients."""
+        return Overheard(self.channel[positions], self.jammer, self.noise_std)
+
+
+@dataclass(frozen=True)
+class Observer:
+    """A receiver that listens and takes no part.
+
+    Attributes:
+        clients: channels of the clients to it, of draws of their own.
+        jammer: channels of an external jammer to it; None without one.
+        noise_std: σ_e at each antenna, per real dimension, where the server's antennas have σ_c = 1.
+    """
+
+    clients: ChannelSource
+    jammer: ChannelSource | None
+    noise_std: float
+
+    @property
+    def sources(self) -> tuple[ChannelSource, ...]:
+        """Channels of all that it hears."""
+        return (self.clients,) if self.jammer is None else (self.clients, self.jammer)
+
+    def hears(
+        self, nodes: NDArray[np.int64], jams: NDArray[np.int64] | None, moment: Moment, instants: Instants = AT_ONCE
+    ) -> Overheard:
+        """The channels of some clients, and of the jammer, over a slot.
+
+        Args:
+            nodes: (n,) the clients.
+            jams: (1,) the client that jams; None where it is a node of its own, or nobody.
+            moment: when the slot begins.
+            instants: of the slot.
+        """
+        channel = self.clients.channels(nodes, moment, instants).channel
+        if jams is not None:
+            jammer = self.clients.channels(jams, moment, instants).channel[0]
+        else:
+            jammer = None if self.jammer is None else self.jammer.channels(_JAMMER, moment, instants).channel[0]
+        return Overheard(channel, jammer, self.noise_std)
+
+
+def joint_amplitude(
+    signal: NDArray[np.complex128], jamming: NDArray[np.complex128] | None, released: int, packed: bool
+) -> NDArray[np.float64]:
+    """‖Σ^{−1/2} v‖ (...) of a real coordinate that arrives by S complex readings, in units of their noise.
+
+    Of the first ``released`` readings the server keeps the real part alone, unless two coordinates share a symbol; of
+    all others both parts are seen. Circular jamming is common to all of them: Σ = I + B Bᵀ, the columns of B what
+    arrives of its two quadratures. With B = QR, vᵀΣ⁻¹v = ‖v − QQᵀv‖² + uᵀ(I + RRᵀ)⁻¹u, u = Qᵀv, in which nothing
+    cancels under strong jamming.
+
+    Args:
+        signal: what arrives of the coordinate (..., S), each over σ of its reading.
+        jamming: α_CJ h_CJ (..., S), of axes that go with those of the signal, over the same σ; None without any.
+        released: readings that are known from the released models.
+        packed: whether two coordinates share a symbol.
+    """
+    vector = _rows(signal, released, packed)
+    if jamming is None:
+        return np.asarray(np.linalg.norm(vector, axis=-1))
+    common = np.stack([_rows(jamming, released, packed), _rows(1j * jamming, released, packed)], axis=-1)
+    basis, triangle = np.linalg.qr(common)
+    along = (np.swapaxes(basis, -1, -2) @ vector[..., None])[..., 0]
+    across = vector - (basis @ along[..., None])[..., 0]
+    gram = np.eye(2) + triangle @ np.swapaxes(triangle, -1, -2)
+    gram = np.broadcast_to(gram, (*along.shape[:-1], 2, 2))
+    hidden = (along * np.linalg.solve(gram, along[..., None])[..., 0]).sum(axis=-1)
+    return np.asarray(np.sqrt((across**2).sum(axis=-1) + hidden))
+
+
+def _rows(values: NDArray[np.complex128], released: int, packed: bool) -> NDArray[np.float64]:
+    # (..., 2S − released | 2S) real parts of all readings, and imaginary ones of those of which they are seen
+    imaginary = values.imag if packed else values.imag[..., released:]
+    return np.concatenate([values.real, imaginary], axis=-1)

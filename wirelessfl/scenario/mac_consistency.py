@@ -1,0 +1,93 @@
+"""Contradictions of medium access: retransmissions and grants of digital uplinks."""
+
+from wirelessfl.scenario.base import Rule
+from wirelessfl.scenario.channel import (
+    ImportedFading,
+    IndependentFading,
+    NakagamiFading,
+    RayleighFading,
+    RecordedFading,
+    RicianFading,
+    StaticFading,
+)
+from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.timing import Asynchronous
+from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, RecordedRate
+
+
+def mac_rules(scenario: Sections) -> list[Rule]:
+    """Rules of retransmissions and grants."""
+    uplink, channel = scenario.uplink, scenario.channel
+    if not isinstance(uplink, DigitalLink):
+        return []
+    asynchronous = isinstance(scenario.aggregation, Asynchronous)
+    rules: list[Rule] = [
+        (
+            uplink.grant_delay_s > 0 and asynchronous,
+            "uplink.grant_delay_s",
+            f"{uplink.grant_delay_s:g} with aggregation.mode: asynchronous, whose uploads begin when training ends",
+            "0, or synchronous",
+        )
+    ]
+    if isinstance(uplink.rate, RecordedRate):
+        return [*rules, *_recorded(scenario, uplink, uplink.rate)]
+    harq, fading, key = uplink.harq, channel.fading, "uplink.harq"
+    if harq is None:
+        return rules
+    drawn = RayleighFading | RicianFading | NakagamiFading
+    laws = "rayleigh | rician | nakagami"
+    return [
+        *rules,
+        (
+            isinstance(uplink.rate, AdaptiveRate) and uplink.rate.packets is not None,
+            key,
+            "retransmissions with uplink.rate.packets, which are repeated until they arrive",
+            "null, or uplink.rate.packets: null",
+        ),
+        (
+            not isinstance(channel.correlation, IndependentFading),
+            key,
+            f"retransmissions with channel.correlation.model: {channel.correlation.model}, which changes in time",
+            "null, or channel.correlation.model: independent",
+        ),
+        (
+            not isinstance(fading, drawn | StaticFading | RecordedFading),
+            key,
+            f"retransmissions with {fading.model} fading",
+            f"null, or {laws} | static | recorded",
+        ),
+        (
+            harq.channel == "independent" and not isinstance(fading, drawn),
+            "uplink.harq.channel",
+            f"independent with {fading.model} fading, which has one gain for each client and round",
+            f"same, or {laws}",
+        ),
+    ]
+
+
+def _recorded(scenario: Sections, uplink: DigitalLink, rate: RecordedRate) -> list[Rule]:
+    # A log takes the place of the channel, so that nothing may be asked of that.
+    channel, log = scenario.channel, "uplink.rate.model: recorded, which knows no channel"
+    return [
+        (rate.file is None, "uplink.rate.file", "null with uplink.rate.model: recorded", "the log's CSV file"),
+        (uplink.harq is not None, "uplink.harq", f"retransmissions with {log}", "null: they are in the log's rates"),
+        (
+            scenario.faults.fade_threshold > 0,
+            "faults.fade_threshold",
+            f"{scenario.faults.fade_threshold:g} with {log}",
+            "0, and the rate 0 in the log where a link is down",
+        ),
+        (channel.csi.error_std > 0, "channel.csi.error_std", f"{channel.csi.error_std:g} with {log}", "0"),
+        (
+            not isinstance(channel.correlation, IndependentFading),
+            "channel.correlation.model",
+            f"{channel.correlation.model} with {log}",
+            "independent",
+        ),
+        (
+            isinstance(channel.fading, ImportedFading),
+            "channel.fading.model",
+            f"{channel.fading.model} with {log}",
+            "a log or imported channels",
+        ),
+    ]
