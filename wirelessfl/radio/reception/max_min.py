@@ -15,6 +15,9 @@ from wirelessfl.streams import Streams
 # Successive approximations of one start at most, and the relative gain below which they end
 _STEPS, _ENOUGH = 60, 1e-6
 
+# Relative difference of powers up to which clients are as weak as the weakest: rounding must not choose among them
+_AS_WEAK = 1e-3
+
 # Starts: so many principal directions of the clients' channels, channels of the weakest, and further directions
 _WEAKEST, _DIRECTIONS = 4, 16
 
@@ -24,7 +27,7 @@ class MaxMinBeam(AdditiveNoise):
     """f with ‖f‖ = 1 that maximises min_i |fᴴĥ_i|² P_i/p_i², for every block and group of subcarriers.
 
     The clients are those that the beam lets send: where |fᴴĥ_i|² is below g E|ĥ_i|² for the weakest, it is silent, and
-    the beam is made for the others anew.
+    the beam is made for the others anew. Of several that are as weak the one with the least ‖ĥ_i‖² P_i/p_i² is silent.
 
     Attributes:
         antennas: A.
@@ -54,7 +57,10 @@ class MaxMinBeam(AdditiveNoise):
             relative = np.abs(estimate[kept] @ beam.conj()) ** 2 / mean_power[kept]
             if len(kept) == 1 or relative.min() >= self.threshold:
                 return beam
-            kept = np.delete(kept, relative.argmin())
+            # The best beam hears several clients equally weakly: of these the one with the weakest channel goes
+            weakest = np.flatnonzero(relative <= relative.min() * (1 + _AS_WEAK))
+            strength = np.linalg.norm(estimate[kept[weakest]] * scale[kept[weakest], None], axis=1)
+            kept = np.delete(kept, weakest[strength.argmin()])
 
 
 def max_min_beam(channel: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -71,13 +77,13 @@ def max_min_beam(channel: NDArray[np.complex128]) -> NDArray[np.complex128]:
     Raises:
         ValueError: if a channel is zero, as no beam receives it.
     """
+    # The order of clients must not matter, not even for rounding: norms of rows round by their place in some processors
+    channel = channel[np.lexsort((*channel.imag.T, *channel.real.T))]
     norms = np.linalg.norm(channel, axis=1)
     precondition(bool(np.all(norms > 0)), "a client without a channel cannot be served by a beam")
     if channel.shape[1] == 1:
         return np.ones(1, dtype=np.complex128)
-    # The order of clients must not matter, not even for rounding
-    order = np.lexsort((channel[:, 0].imag, channel[:, 0].real, norms))
-    channel = channel[order] / norms.max()
+    channel = channel[np.argsort(norms, kind="stable")] / norms.max()
     found = [_approximated(channel, start) for start in _starts(channel)]
     least = min(norm for _, norm in found)
     best = next(each for each in found if each[1] <= least * (1 + 10 * _ENOUGH))
