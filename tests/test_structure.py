@@ -91,7 +91,9 @@ WITHOUT_A_CLOCK = {
     "selection": "selects around the jobs in flight",
     "rehearsal": "runs the simulation without training",
     "uplinks/exact": "waits as every uplink with a slot does, in uplinks/slot",
+    "roles": "what clients send that do not follow the protocol",
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
+    "uplinks/air/excess": "steps of a slot",
     "uplinks/air/records uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }

@@ -29,6 +29,7 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     for added_later in ("validation", "test"):  # at the value that means what was done before
         assert resolved["data"].pop(added_later) is None
     assert resolved["privacy"].pop("observer") is None
+    assert resolved["clients"].pop("roles") == []
     assert resolved["uplink"]["receiver"].pop("array") == {"geometry": "ula", "spacing": 0.5}
     assert resolved["uplink"]["receiver"].pop("correlation") == {"model": "none"}
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))

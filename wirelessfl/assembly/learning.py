@@ -12,6 +12,7 @@ from wirelessfl import plugins
 from wirelessfl.assembly.inputs import DATASET, found
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.plan import check_clients
+from wirelessfl.assembly.roles import with_poisoned_labels
 from wirelessfl.conformance import given, method_at
 from wirelessfl.errors import CheckFailed, DataError, ScenarioError, defined_at
 from wirelessfl.learning import (
@@ -59,12 +60,16 @@ from wirelessfl.streams import Streams
 
 
 def build_population(scenario: Scenario, streams: Streams) -> Population:
-    """The clients' data.
+    """The clients' data, with the labels that they train on.
 
     Raises:
         DataError: files are missing or damaged, or there are more clients than samples.
         InfeasibleError: registered clients take more memory than there is.
     """
+    return with_poisoned_labels(scenario, _honest_population(scenario, streams), streams)
+
+
+def _honest_population(scenario: Scenario, streams: Streams) -> Population:
     data, count = scenario.data, scenario.clients.count
     check_clients(count)
     if isinstance(data.dataset, Synthetic) and isinstance(data.partition, NaturalPartition):

@@ -264,7 +264,8 @@ def _planned_sum(scenario: Scenario) -> SecureSum | None:
     known = isinstance(scenario.clients.selection, SelectAll | SelectUniform | SelectRoundRobin)
     most = scenario.clients.most
     masked = isinstance(scenario.uplink, SecureAggregation)
-    return SecureSum(most, most, arithmetic="integer") if masked and known else None
+    malicious = sum(role.held_by(scenario.clients.count) for role in scenario.clients.roles)
+    return SecureSum(most, max(0, most - malicious), arithmetic="integer") if masked and known else None
 
 
 def _multiplier_schedule(clipping: Clipping, noise: float, rounds: int) -> Schedule:

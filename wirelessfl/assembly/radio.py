@@ -8,6 +8,7 @@ from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.modulation import build_modulation, symbol_count
 from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD, build_calibration, build_power_control, gradient_step
 from wirelessfl.assembly.reception import build_receiver
+from wirelessfl.assembly.roles import build_roles
 from wirelessfl.assembly.slot import build_schedule, channel_uses, data_airtime, slot_airtime, useful_share
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import AlgorithmFacts
@@ -124,6 +125,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 backhaul_s=backhaul_s,
                 edges=edges,
                 has_cells=not isinstance(scenario.topology, SingleCell),
+                roles=build_roles(scenario, network.streams),
             )
         case Digital():
             return build_digital_uplink(scenario, uplink, network, dimension)

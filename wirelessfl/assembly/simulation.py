@@ -22,6 +22,7 @@ from wirelessfl.assembly.network import build_network, observer_remark
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
+from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
 from wirelessfl.assembly.slot import check_deadline
 from wirelessfl.learning import ExecutionPlan, Population
 from wirelessfl.learning.faults import AvailabilityModel, Faults
@@ -108,7 +109,7 @@ def build_simulation(
     rule: Selection = make_object("clients.selection.scheme", scenario.clients.selection)
     selection, wait_for = ClientSelection(rule, scenario.clients.most, samples), build_wait_for(scenario.timing)
     uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
-    faults, jobs = build_faults(scenario), JobsInFlight()
+    faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
     residuals = uplink.residuals if isinstance(uplink, DigitalUplink | OverTheAir) else None
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
@@ -127,9 +128,12 @@ def build_simulation(
         learner=learner,
         uplink=uplink,
         jobs=jobs,
+        roles=roles,
         memories=memories,
     )
     _recall(state, deployment, ledger := Ledger(facts, statement))
+    if roles is not None and roles.exceed(roles.clients).any():
+        ledger.remark(OUTSIDE_THE_LEDGER)
     if scenario.privacy.observer is not None:
         ledger.remark(observer_remark(scenario.privacy.observer))
     stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump())

@@ -17,6 +17,7 @@ from wirelessfl.scenario.base import (
     Share,
     key,
 )
+from wirelessfl.scenario.roles import MaliciousRole
 
 
 class SelectAll(CoreVariant, core="wirelessfl.learning.selection:SelectAll"):
@@ -78,6 +79,9 @@ class Clients(Section):
 
     count: Count = key(50, "Registered clients K.")
     selection: Selection = key(SelectAll(), "Which clients are selected in a round.")
+    roles: Annotated[tuple[MaliciousRole, ...], Field(strict=False)] = key(
+        (), "Clients that do not follow the protocol: a list of roles, each with a count or a fraction of the clients."
+    )
 
     @property
     def most(self) -> int:

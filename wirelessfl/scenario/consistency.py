@@ -23,6 +23,7 @@ from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.radio_consistency import radio_rules
+from wirelessfl.scenario.role_consistency import role_rules
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.training import CnnCifar10, CnnMnist, ResNet18
@@ -41,7 +42,7 @@ def scenario_rules(scenario: Sections) -> list[Rule]:
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
     return [
         rule
-        for rules_of in (*own, uplink_rules, array_power_rules, mac_rules, modulation_rules, radio_rules)
+        for rules_of in (*own, uplink_rules, array_power_rules, mac_rules, modulation_rules, radio_rules, role_rules)
         for rule in rules_of(scenario)
     ]
 

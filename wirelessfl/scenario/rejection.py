@@ -50,13 +50,18 @@ def line(place: str, path: KeyPath, found: str, allowed_text: str, hint: str = "
     return f"{place}: {name}found {found}; allowed: {allowed_text}{f'; {hint}' if hint else ''}"
 
 
+def _segment(text: str) -> str | int:
+    # Items of lists have numbers
+    return int(text) if text.isdecimal() else text
+
+
 def _lines(error: ErrorDetails, document: Document, root: type[Section]) -> Iterator[str]:
     path = _key_path(error)
     place = document.place(path)
     match error["type"]:
         case "contradiction":
             for below, found, allowed_text in error["ctx"]["contradictions"]:
-                where = (*path, *below.split(".")) if below else path
+                where = (*path, *map(_segment, below.split("."))) if below else path
                 yield line(document.place(where), where, found + _if_default(document, where), allowed_text)
         case "extra_forbidden" | "invalid_key":
             found = f"an unknown key (with the value {inline_yaml(value_along(document.tree, path))})"

@@ -253,7 +253,7 @@ class KeyInfo:
 
 
 def all_keys(section: type[Section], path: str = "", variant: str = "") -> Iterator[KeyInfo]:
-    """Every key of a section and of all variants below it, depth first."""
+    """Every key of a section and of all variants below it, depth first; of lists of sections those of the first item."""
     for name, field in keys_of(section).items():
         here = f"{path}.{name}" if path else name
         tp = type_of(field)
@@ -267,3 +267,5 @@ def all_keys(section: type[Section], path: str = "", variant: str = "") -> Itera
                 yield from all_keys(member, here, f"{variant}, {below}" if variant else below)
         elif (below_section := section_at(tp, {})) is not None:
             yield from all_keys(below_section, here, variant)
+        elif (item := child_at(tp, [], 0)) is not None and (item_section := section_at(item, {})) is not None:
+            yield from all_keys(item_section, f"{here}.0", variant)

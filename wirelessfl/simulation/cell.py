@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from wirelessfl.radio.network import Network
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import TICKS_PER_SECOND, Medium, Report, all_ticks
 from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.window import WaitFor
-from wirelessfl.trace import SERVER_NODE, EventKind, Status
+from wirelessfl.trace import SERVER_NODE, EventKind, Role, Status
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class Cell:
         faults: what goes wrong with clients.
         learner: trains the clients whose updates are needed.
         state: the global model, and what uplinks remember from round to round.
+        roles: of clients that do not follow the protocol; None without any.
     """
 
     medium: Medium
@@ -135,6 +138,7 @@ class Cell:
     faults: Faults
     learner: Learner
     state: SimulationState
+    roles: Roles | None = None
 
     def broadcast(self) -> simpy.Event:
         """Broadcast of the model to all clients; the event fires when it has arrived."""
@@ -151,6 +155,8 @@ class Cell:
         streams, clients = self.network.streams, this.clients[active]
         samples = self.learner.samples_processed(self.network.registry.samples[clients])
         compute_time = self.timing.compute_time(samples, clients, this.index, streams)
+        if self.roles is not None:
+            compute_time = np.where(self.roles.have(clients, Role.FREE_RIDER), 0.0, compute_time)
         crash_after = self.faults.crash_after(clients, this.index, streams)
         this.compute_time[active] = compute_time
         return TrainingTimes(
@@ -163,17 +169,26 @@ class Cell:
         )
 
     def train(
-        self, this: Round, positions: NDArray[np.int64], start: NDArray[np.float32] | None = None
+        self,
+        this: Round,
+        positions: NDArray[np.int64],
+        start: NDArray[np.float32] | None = None,
+        round_index: int | None = None,
     ) -> Iterator[CohortBlock]:
-        """The local training of the clients at ``positions``, computed now, in fixed blocks.
+        """What the clients at ``positions`` send, in fixed blocks: the outcome of local training, computed now.
 
         Args:
             this: the round.
             positions: (n,) among the clients selected.
             start: (d,) the model that they start from; None for the global model.
+            round_index: the round in which they started; None for this one.
         """
         begin = self.state.parameters if start is None else start
-        return self.learner.train(begin, self.state, this.clients[positions], this.index)
+        index, clients = this.index if round_index is None else round_index, this.clients[positions]
+        if self.roles is None:
+            return self.learner.train(begin, self.state, clients, index)
+        honestly = partial(self.learner.train, begin, self.state, round_index=index)
+        return self.roles.acted(clients, self.learner.upload_dimension, honestly)
 
     def charge_for_computing(self, this: Round) -> None:
         """Joules of training, recorded and taken from the batteries, also of clients that did not finish.

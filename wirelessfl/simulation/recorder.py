@@ -84,9 +84,8 @@ class FinishedRound:
                     columns[name] = np.full((len(this.clients), *np.shape(column)[1:]), np.nan)
                 columns[name][record.positions] = column
 
-        for name, column in (("compute_energy_j", this.compute_joules), ("staleness", this.staleness)):
-            if column is not None:
-                columns[name] = column
+        kept = {"compute_energy_j": this.compute_joules, "staleness": this.staleness, "role": this.roles}
+        columns |= {name: np.asarray(column) for name, column in kept.items() if column is not None}
         for link in this.links:
             gains, clients = link.links, link.links.channel.shape[:1]
             put(link, path_gain=gains.path_gain, **_over_axes("", gains.channel, gains.estimate, clients))

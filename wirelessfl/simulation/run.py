@@ -14,18 +14,19 @@ from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory, restore_memories
-from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport
+from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport, of_clients
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
 from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.records import Round, ServerRecord
+from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.selection import ClientSelection, JobsInFlight
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import Collected, Uplink
 from wirelessfl.simulation.window import WaitFor
-from wirelessfl.trace import SERVER_NODE, EventBatch, EventKind, Status
+from wirelessfl.trace import SERVER_NODE, EventBatch, EventKind, Role, Status
 
 Process = Generator[simpy.Event, Any, None]
 # Statuses of clients that cannot take part, with the events that say so
@@ -36,7 +37,8 @@ _ABSENT = {Status.UNAVAILABLE: EventKind.UNAVAILABLE, Status.BATTERY_EMPTY: Even
 class Deployment:
     """Everything a server works with, fixed before the run; built from a scenario in ``assembly``.
 
-    ``jobs`` is the work in flight of asynchronous aggregation, empty with rounds.
+    ``jobs`` is the work in flight of asynchronous aggregation, empty with rounds. ``roles`` are those of clients
+    that do not follow the protocol.
     """
 
     network: Network
@@ -47,6 +49,7 @@ class Deployment:
     learner: Learner
     uplink: Uplink
     jobs: JobsInFlight = field(default_factory=JobsInFlight)
+    roles: Roles | None = None
     memories: Mapping[str, Memory] = field(default_factory=dict)
 
 
@@ -139,7 +142,8 @@ class Simulation:
         """Run to the end; ``on_round`` is called with every finished round before the next begins."""
         parts, env = self.deployment, simpy.Environment(initial_time=self.state.clock)
         medium = Medium(env, log_events=self.log_events)
-        cell = Cell(medium, parts.network, parts.timing, parts.wait_for, parts.faults, parts.learner, self.state)
+        fixed = (medium, parts.network, parts.timing, parts.wait_for, parts.faults, parts.learner)
+        cell = Cell(*fixed, self.state, parts.roles)
         with one_torch_thread():
             env.run(until=env.process(self._rounds(cell, on_round)))
 
@@ -150,6 +154,8 @@ class Simulation:
         while not state.ended:
             index = state.round_index + 1
             this = Round(index, parts.selection.select(index, parts.network.streams))
+            if parts.roles is not None:
+                this.roles = parts.roles.of(this.clients)
             yield from self._round(cell, this)
             state.wall_time = this.wall_time = time.perf_counter() - started
             self._note_end(this)
@@ -189,6 +195,8 @@ class Simulation:
         asked = this.with_status(Status.PARTICIPATED)
         clients = this.clients[asked]
         reachable = faults.reachable(clients, this.index, streams)
+        if self.deployment.roles is not None:  # who never sends is to the server as one who is not there
+            reachable &= ~self.deployment.roles.have(clients, Role.SILENT)
         if faults.battery_j is not None:
             this.status[asked[self.state.battery_used_j[clients] >= faults.battery_j]] = Status.BATTERY_EMPTY
         this.status[asked[~reachable]] = Status.UNAVAILABLE
@@ -211,6 +219,10 @@ class Simulation:
             clients
         ):  # no noise of another release hides them
             this.local_releases, this.uplink_releases = (), (LossReport(this.index, clients),)
+        roles = self.deployment.roles
+        if roles is not None:
+            kept = ((release, ~roles.exceed(release.clients)) for release in this.uplink_releases)
+            this.uplink_releases = tuple(of_clients(release, who) for release, who in kept)
         for release in this.releases:
             self.ledger.add(release)
 
@@ -218,8 +230,9 @@ class Simulation:
         # Test of the global model, and the state at the end of the round
         state, heard, loss = self.state, collected.heard, math.nan
         if collected.aggregate is not None and len(heard):
-            weight = self.deployment.network.registry.weight(this.clients[heard])
-            loss = float(np.average(this.train_loss(heard), weights=weight))
+            trained = heard if this.roles is None else heard[this.roles[heard] != Role.FREE_RIDER]
+            weight = self.deployment.network.registry.weight(this.clients[trained])
+            loss = float(np.average(this.train_loss(trained), weights=weight)) if len(trained) else math.nan
         assessed = self.deployment.learner.evaluate(state.parameters, this.index)
         cell.medium.note(EventKind.EVALUATE, SERVER_NODE)
         this.server = ServerRecord(

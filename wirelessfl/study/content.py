@@ -21,6 +21,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("data", "dataset", "fnlwgt"): False,
     ("data", "dataset", "scaling"): "public",
     ("training", "privacy", "clipping", "update"): "step",
+    ("clients", "roles"): (),
     ("privacy", "observer"): None,
     ("uplink", "codec", "error_feedback"): False,
     ("uplink", "grant_delay_s"): 0.0,

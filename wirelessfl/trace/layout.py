@@ -47,6 +47,18 @@ class Status(IntEnum):
     OUTAGE = 11
 
 
+class Role(IntEnum):
+    """Behaviour of the client of a slot."""
+
+    HONEST = 0
+    LABEL_FLIP = 1
+    SIGN_FLIP = 2
+    SCALED = 3
+    FREE_RIDER = 4
+    POWER_CHEAT = 5
+    SILENT = 6
+
+
 class EventKind(IntEnum):
     """Event at a node, the code in ``/events/kind``."""
 

@@ -7,7 +7,7 @@ Adding a quantity to the trace is adding one row here. Every number is SI; "1" m
 from functools import partial
 
 from wirelessfl.trace.attributes import ATTRIBUTES
-from wirelessfl.trace.layout import Group, Status, Variable
+from wirelessfl.trace.layout import Group, Role, Status, Variable
 from wirelessfl.trace.side_groups import EVENTS, MODEL, PRIVACY, SECAGG
 
 __all__ = ["EVENTS", "GROUPS", "MODEL", "PRIVACY", "ROOT", "SECAGG", "axis_label", "axis_scale"]
@@ -230,6 +230,14 @@ ROOT = Group(
             flags=Status,
             required=True,
             label="outcome",
+        ),
+        _per_slot(
+            "role",
+            "1",
+            "whether the client follows the protocol (honest, as empty slots are), or how it does not",
+            dtype="u1",
+            flags=Role,
+            label="role",
         ),
         _per_client("samples", "1", "training samples n_i", dtype="i8", required=True, label="training samples"),
         _per_client("weight", "1", "aggregation weight p_i = n_i / |D|", label="weight p"),

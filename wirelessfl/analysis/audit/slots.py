@@ -14,6 +14,7 @@ from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import ServerNoise, SlotPlan
 from wirelessfl.streams import Streams
+from wirelessfl.trace import Role
 
 
 class Slot(NamedTuple):
@@ -124,9 +125,12 @@ class SecretSlots:
             secret: streams of who can be reached, and who crashes.
         """
         faults, wait_for = self.parts.faults, self.parts.wait_for
-        there = faults.reachable(clients, round_index, secret)
+        there, roles = faults.reachable(clients, round_index, secret), self.parts.roles
         processed = self.learner.samples_processed(self.learner.population.sizes[clients])
         seconds = self.parts.timing.compute_time(processed, clients, round_index, self.parts.network.streams)
+        if roles is not None:
+            there &= ~roles.have(clients, Role.SILENT)
+            seconds = np.where(roles.have(clients, Role.FREE_RIDER), 0.0, seconds)
         stays = there & (faults.crash_after(clients, round_index, secret) >= seconds)
         ready, closes = all_ticks(seconds), wait_for.closes_after()
         if closes is not None:

@@ -168,7 +168,10 @@ def _recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
         slot = Slot(this, plan, None)
         for release in this.releases:
             if isinstance(release, AirRelease) and release.caveat is None:
-                yield Reach(slot, release.received_bound / np.asarray(release.accounted_noise_std))
+                bound = np.full(len(plan.senders), np.inf)  # of clients without a record nothing is claimed
+                recorded = np.isin(this.clients[plan.senders], release.clients)
+                bound[recorded] = release.received_bound / np.asarray(release.accounted_noise_std)
+                yield Reach(slot, bound)
             elif isinstance(release, ServerNoiseRelease) and release.clip is not None and game.white:
                 largest = release.clip * rehearsal.ledger.facts.largest_weight / release.sample_rate
                 yield Reach(slot, np.full(len(plan.senders), largest / release.noise_std))

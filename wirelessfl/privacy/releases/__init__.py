@@ -4,7 +4,7 @@ To add a mechanism, write one record here that satisfies ``Release`` and list it
 """
 
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease
+from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease, of_clients
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (
@@ -32,6 +32,7 @@ __all__ = [
     "WaveformRelease",
     "ZcdpRelease",
     "client_values",
+    "of_clients",
     "release_from_values",
     "round_values",
     "settings",

@@ -1,7 +1,7 @@
 """The protocol of a release, and releases without any noise."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -63,6 +63,21 @@ def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.flo
     )
     precondition(np.all(array >= 0), f"{name} must not be negative or NaN")
     return np.broadcast_to(array, (num_clients,))
+
+
+def of_clients(release: Release, kept: NDArray[np.bool_]) -> Release:
+    """The record of some of its clients: columns over clients are cut, everything else stays.
+
+    Args:
+        release: a record of n clients.
+        kept: (n,) of whom.
+    """
+    if kept.all():
+        return release
+    assert is_dataclass(release) and not isinstance(release, type), "records are dataclasses"
+    columns = {one.name: getattr(release, one.name) for one in fields(release)}
+    cut = {name: column[kept] for name, column in columns.items() if np.shape(column) == kept.shape}
+    return replace(release, **cut)
 
 
 def sentences(*remarks: tuple[object, str]) -> Iterator[str]:

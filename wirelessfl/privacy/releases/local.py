@@ -133,7 +133,8 @@ class SecureSum:
 
     Attributes:
         selected: r, clients asked to take part.
-        survivors: Clients whose input is in the sum, dishonest ones included.
+        survivors: Clients whose input is in the sum with its noise: colluding ones included, but none that
+            does not follow the protocol.
         threshold: Colluding clients from which on individual inputs can be unmasked; None for no such number.
         arithmetic: ``real`` is the idealisation in which sums of Gaussians are Gaussian. ``integer`` is Gaussian noise
             rounded into a ring: nothing is proven about the sum, only about each input.

@@ -169,7 +169,7 @@ class Asynchronous:
             group = np.flatnonzero(started_in == round_index)
             model = self.jobs.models[jobs[group[0]].version]
             to_start += share[group].sum() * (model.astype(np.float64) - state.parameters)
-            for block in cell.learner.train(model, state, this.clients[heard[group]], round_index):
+            for block in cell.train(this, heard[group], model, round_index):
                 trained = group[block.positions]
                 this.training.append(TrainingRecord.of(heard[trained], block))
                 decoded = self.uploads.decoded(cell, this, heard[trained], block)

@@ -31,6 +31,7 @@ from wirelessfl.radio import (
     at_the_clip,
     follows_own_norms,
 )
+from wirelessfl.simulation.uplinks.air.excess import Excess
 
 # Relative error of norms in single precision
 _ROUNDING = 1e-5
@@ -142,6 +143,7 @@ class AirPlan(SlotPlan):
         clients: (k,) numbers of the senders among the registered clients.
         antenna_links: the k senders' links to all antennas of the receiver that serves them.
         overheard: the senders' channels to an external observer; None without one.
+        excess: of senders who exceed their gains; None where nobody does.
     """
 
     links: CellLinks
@@ -155,6 +157,7 @@ class AirPlan(SlotPlan):
     clients: NDArray[np.int64]
     antenna_links: SlotLinks
     overheard: Overheard | None = None
+    excess: Excess | None = None
 
     @cached_property
     def loudest(self) -> TransmitPlan:

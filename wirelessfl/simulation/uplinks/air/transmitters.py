@@ -31,6 +31,7 @@ from wirelessfl.radio import (
 from wirelessfl.radio.modulation.conformance import ROUNDING
 from wirelessfl.simulation.records import TrainingRecord, TransmissionRecord
 from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
+from wirelessfl.simulation.uplinks.air.excess import amplified
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
 
 Ranges = tuple[tuple[int, int], ...]
@@ -91,6 +92,9 @@ class Transmitters:
             most = self.air.clip * (1 + ROUNDING)
             norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)
         sent = self.gains(block.positions, norm)
+        if self.plan.excess is not None:
+            amplitude = self._amplitude(self._each_range(np.abs(sent.tx_gain)), symbols) * norm
+            sent = amplified(sent, self.plan.excess.louder(block.positions, sent, amplitude))
         if not np.isinf(self.air.symbol_energy):
             symbols = self._limited(symbols, sent)
             limited = row_norms(symbols)
@@ -196,6 +200,15 @@ class Transmitters:
         """Transmission of updates of norm τ by all senders."""
         count = len(self.plan.senders)
         return self.gains(np.arange(count), np.full(count, self.air.clip))
+
+    @cached_property
+    def nominal_amplitude(self) -> NDArray[np.float64]:
+        """(k,) ‖x_i‖ of all senders for updates of norm τ, at most; it does not depend on their data."""
+        sent, excess = self.at_the_clip, self.plan.excess
+        loudest = np.abs(sent.tx_gain).max(axis=(1, 2)) * self.air.clip
+        if excess is not None:
+            loudest = loudest * excess.louder(np.arange(len(loudest)), sent, loudest)
+        return np.asarray(loudest)
 
     def credited(self, sent: SlotTransmission) -> SlotTransmission:
         """A transmission of all senders with the back-off that the ledger may use.

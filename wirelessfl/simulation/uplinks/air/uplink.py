@@ -42,8 +42,10 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, TransmissionRecord
+from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.uplinks.air.antennas import antenna_readings
 from wirelessfl.simulation.uplinks.air.every_antenna import complex_noise
+from wirelessfl.simulation.uplinks.air.excess import Excess
 from wirelessfl.simulation.uplinks.air.plan import (
     AirPlan,
     AnnouncedSlot,
@@ -97,6 +99,7 @@ class OverTheAir(SlotUplink):
         has_cells: whether receivers are the base stations of cells, which the records then name.
         unvouched: whether receiver or modulation come from outside and leave no release of their own.
         residuals: what a modulation left of the clients' earlier updates; None where all is sent.
+        roles: of clients that do not follow the protocol; None without any.
     """
 
     network: Network
@@ -121,6 +124,7 @@ class OverTheAir(SlotUplink):
     has_cells: bool = False
     unvouched: bool = False
     residuals: ErrorFeedback | None = None
+    roles: Roles | None = None
 
     @property
     @override
@@ -195,6 +199,7 @@ class OverTheAir(SlotUplink):
             clients=this.clients[ready[sending]],
             antenna_links=found.own.take(sending),
             overheard=self._overheard_links(this, ready, jammer, instants, sending),
+            excess=Excess.of(self.roles, this.clients[ready[sending]], links.own.power_budget[sending], self.air.clip),
         )
 
     def announce(
@@ -234,8 +239,7 @@ class OverTheAir(SlotUplink):
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
         transmitters, unit = self._transmitters(plan), self.joules_per_unit
-        loudest = np.abs(transmitters.at_the_clip.tx_gain).max(axis=(1, 2))
-        drain = (loudest * self.air.clip) ** 2 * unit
+        drain = transmitters.nominal_amplitude**2 * unit
         received = self._received(this, plan, blocks)
         if received.plan is not plan:
             transmitters = self._transmitters(received.plan)

@@ -28,7 +28,7 @@ from wirelessfl.simulation.uplinks.secure_aggregation.transport import (
 )
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.streams import Streams
-from wirelessfl.trace import SERVER_NODE, EventKind, SecAggStage, Status
+from wirelessfl.trace import SERVER_NODE, EventKind, Role, SecAggStage, Status
 
 Outcome = RoundResult | RoundAborted
 
@@ -148,13 +148,15 @@ class SecureUplink(ABC):
         """
         selected = len(this.clients)
         opened = self.opened_by(selected) if len(transmitted) else None
+        # Noise of who does not follow the protocol hides nothing
+        honest = heard if this.roles is None else heard[this.roles[heard] == Role.HONEST]
         return Collected(
             heard=heard,
             transmitted=transmitted,
             aggregate=mean,
             releases=(BareRelease(this.index, this.clients[transmitted]),),
             airtime=airtime,
-            secure_sum=SecureSum(selected, len(heard), threshold=opened, arithmetic="integer"),
+            secure_sum=SecureSum(selected, len(honest), threshold=opened, arithmetic="integer"),
         )
 
 
@@ -277,6 +279,9 @@ class ProtocolRun(ABC):
             members, updates = positions[block.positions], block.updates.cpu().numpy()
             this.training.append(TrainingRecord.of(members, block))
             sent = updates if sparse is None else sparse.reduced(updates)
+            if this.roles is not None:  # no encoding holds more of one that scales its update
+                bound = encoding.fixed_point.bound
+                sent = np.clip(sent, -bound, bound)
             for position, update in zip(members.tolist(), sent, strict=True):
                 node = int(this.clients[position])
                 generator = network.streams.generator("fixed_point", this.index, node)
