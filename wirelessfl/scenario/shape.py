@@ -253,7 +253,7 @@ class KeyInfo:
 
 
 def all_keys(section: type[Section], path: str = "", variant: str = "") -> Iterator[KeyInfo]:
-    """Every key of a section and of all variants below it, depth first; of a list of sections that of its first item."""
+    """Every key of a section and of all variants below it, depth first; of a list of sections its first item."""
     for name, field in keys_of(section).items():
         here = f"{path}.{name}" if path else name
         tp = type_of(field)
