@@ -45,6 +45,19 @@ def test_a_draw_does_not_depend_on_who_else_is_active(nodes: list[int], keep: st
     np.testing.assert_array_equal(apart, together[index[: len(some)]])
 
 
+def test_streams_of_several_purposes_are_those_of_each() -> None:
+    """Also from a block of its own on in each row, and of some rows alone."""
+    streams, nodes, prefixes = Streams(5), np.array([7, 2**40, 3]), ("", "antenna1_", "antenna2_tap3_")
+    together = streams.each(prefixes, "fading", 4, np.tile(nodes, 3))
+    apart = [streams.nodes(f"{prefix}fading", 4, nodes) for prefix in prefixes]
+    np.testing.assert_array_equal(together.normal(5), np.concatenate([each.normal(5) for each in apart]))
+    begin, rows = np.array([2, 0, 9, 1]), np.array([8, 0, 4, 3])
+    later = together.at_block(rows, begin).complex_normal(3)
+    expected = [apart[row // 3].at_block(np.array([row % 3]), begin[i : i + 1]) for i, row in enumerate(rows.tolist())]
+    np.testing.assert_array_equal(later, np.concatenate([each.complex_normal(3) for each in expected]))
+    assert streams.each(prefixes, "fading", 4, nodes[:0]).uniform(2).shape == (0, 2)
+
+
 @pytest.mark.parametrize("draw", [NodeStream.uniform, NodeStream.exponential, NodeStream.complex_normal])
 def test_a_longer_draw_extends_a_shorter_one(draw: object) -> None:
     assert callable(draw)

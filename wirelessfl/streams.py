@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,54 +23,60 @@ tests are pinned to it. Traces of wirelessfl before 0.2 do not say which they ha
 """
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+_WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ROUNDS = 10
 
 
-def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> list[NDArray[np.uint64]]:
-    """Philox4x32-10 of four broadcastable counter words, each below 2**32 and held in uint64.
+Key = tuple[int, int] | tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""Two words below 2**32: of all rows of a stream, or (n, 1) of each row in uint64."""
+
+
+def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: Key) -> list[NDArray[np.uint64]]:
+    """Philox4x32-10 of four counter words and two key words, broadcastable, each below 2**32 and held in uint64.
 
     Returns the four output words, likewise below 2**32, in the broadcast shape.
     """
     c0, c1, c2, c3 = counter
-    k0, k1 = key
+    k0, k1 = (np.asarray(word, dtype=np.uint64) for word in key)
     for _ in range(_ROUNDS):
         product0 = c0 * _MULTIPLIERS[0]
         product1 = c2 * _MULTIPLIERS[1]
-        c0 = (product1 >> _HALF) ^ c1 ^ np.uint64(k0)
-        c2 = (product0 >> _HALF) ^ c3 ^ np.uint64(k1)
+        c0 = (product1 >> _HALF) ^ c1 ^ k0
+        c2 = (product0 >> _HALF) ^ c3 ^ k1
         c1 = product1 & _LOW
         c3 = product0 & _LOW
-        k0 = (k0 + _WEYL[0]) & 0xFFFFFFFF
-        k1 = (k1 + _WEYL[1]) & 0xFFFFFFFF
+        k0 = (k0 + _WEYL[0]) & _LOW
+        k1 = (k1 + _WEYL[1]) & _LOW
     return [c0, c1, c2, c3]
 
 
 @dataclass(frozen=True)
 class NodeStream:
-    """The draws of one purpose in one round, for an array of nodes at once.
+    """The draws of one purpose, or of a purpose for each row, in one round, for an array of nodes at once.
 
     Row ``i`` of every result belongs to ``nodes[i]`` and is the same whatever the other nodes are.
     Two calls with the same arguments return the same numbers: ask once for all you need, or go on in `at_block`.
 
     Attributes:
-        key: of the purpose.
+        key: of the purpose, or of that of each row.
         round_index: the round; 0 for what is drawn once.
         nodes: (n,) whose draws they are.
         first_block: (n,) or one number, where the rows begin, in blocks of two words: two uniform or one complex
             normal number.
     """
 
-    key: tuple[int, int]
+    key: Key
     round_index: int
     nodes: NDArray[np.int64]
     first_block: NDArray[np.int64] | int = 0
 
     def at_block(self, rows: NDArray[np.int64] | slice, first_block: NDArray[np.int64]) -> NodeStream:
         """The stream of some of the nodes, each from a block of its own on: draws that are counted, not timed."""
-        return replace(self, nodes=self.nodes[rows], first_block=first_block)
+        first, second = self.key
+        key = self.key if isinstance(first, int) or isinstance(second, int) else (first[rows], second[rows])
+        return replace(self, key=key, nodes=self.nodes[rows], first_block=first_block)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         # (len(nodes), count) words of 64 random bits
@@ -110,6 +117,17 @@ class NodeStream:
         return -np.log(self.uniform(count))
 
 
+def _digest(seed: int, purpose: str, size: int) -> bytes:
+    return hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=size).digest()
+
+
+@lru_cache(maxsize=64)
+def _keys(seed: int, prefixes: tuple[str, ...], purpose: str) -> NDArray[np.uint64]:
+    # (2, P) words of the keys; the hashes of many purposes take longer than a draw
+    words = np.frombuffer(b"".join(_digest(seed, prefix + purpose, 8) for prefix in prefixes), dtype="<u4")
+    return words.reshape(-1, 2).T.astype(np.uint64)
+
+
 @dataclass(frozen=True)
 class Streams:
     """All randomness of a run, named by purpose, e.g. ``streams.nodes("fading", m, clients)``."""
@@ -117,12 +135,25 @@ class Streams:
     seed: int
 
     def _digest(self, purpose: str, size: int) -> bytes:
-        return hashlib.blake2b(f"{self.seed}/{purpose}".encode(), digest_size=size).digest()
+        return _digest(self.seed, purpose, size)
 
     def nodes(self, purpose: str, round_index: int, nodes: NDArray[np.int64]) -> NodeStream:
         """The stream of ``purpose`` in a round for ``nodes`` (below 2**63), one row a node."""
         key = self._digest(purpose, 8)
         return NodeStream((int.from_bytes(key[:4], "little"), int.from_bytes(key[4:], "little")), round_index, nodes)
+
+    def each(self, prefixes: tuple[str, ...], purpose: str, round_index: int, nodes: NDArray[np.int64]) -> NodeStream:
+        """The streams of P purposes in a round as one, with the numbers of each alone.
+
+        Args:
+            prefixes: (P,) beginnings of the purposes.
+            purpose: what follows each of them.
+            round_index: the round.
+            nodes: (P n,) n nodes of the first purpose, then n of the second, and so on.
+        """
+        keys = _keys(self.seed, prefixes, purpose)
+        first, second = np.repeat(keys, len(nodes) // len(prefixes), axis=1)[..., None]
+        return NodeStream((first, second), round_index, nodes)
 
     def generator(self, purpose: str, round_index: int = 0, node: int = 0) -> np.random.Generator:
         """A NumPy generator for long draws of one node, such as the receiver noise of a round."""

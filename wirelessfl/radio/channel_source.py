@@ -1,6 +1,7 @@
 """Channels of one kind of nodes to one receiver: large scale, small scale, estimates and impairments."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,17 @@ from wirelessfl.radio.impairments import (
     carrier_offsets,
     phase_errors,
 )
-from wirelessfl.radio.propagation import AntennaArray, AntennaGains, DistanceGain, Draws, Fading, LargeScale, Moment
+from wirelessfl.radio.propagation import (
+    AntennaArray,
+    AntennaGains,
+    DistanceGain,
+    Draws,
+    Fading,
+    JointGains,
+    LargeScale,
+    Moment,
+    joint_gains,
+)
 from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.streams import NodeStream
@@ -76,6 +87,10 @@ class ChannelSource:
         """That of the first path to the first antenna: how fast gains change is the same for all."""
         return self.antennas[0].taps[0]
 
+    @cached_property
+    def _joint(self) -> JointGains | None:
+        return joint_gains(self.antennas)
+
     @property
     def groups(self) -> int:
         """F."""
@@ -130,10 +145,17 @@ class ChannelSource:
         # Small-scale gains at the times of estimates (n, R, F, A) and of the pieces (n, T, F, A)
         at_once, estimates = instants is AT_ONCE, instants.estimates.shape[-1]
         times = AT_START if at_once else np.concatenate([instants.estimates, instants.pieces], axis=-1)
-        gains = np.stack([each.over(nodes, line_of_sight, moment, times) for each in self.antennas], axis=3)
+        link = nodes, line_of_sight, moment, times
+        if self._joint is not None:
+            gains = self._joint.over(*link)
+        else:
+            gains = np.stack([each.over(*link) for each in self.antennas], axis=3)
         if self.array is not None:
-            rays = [each.specular(nodes, line_of_sight, moment, times) for each in self.antennas]
-            gains = self.array.received(gains - np.stack(rays, axis=3), rays[0], nodes, moment)
+            if self._joint is not None:
+                rays = self._joint.specular(*link)
+            else:
+                rays = np.stack([each.specular(*link) for each in self.antennas], axis=3)
+            gains = self.array.received(gains - rays, np.ascontiguousarray(rays[..., 0]), nodes, moment)
         if at_once:
             return gains, gains
         gains = gains * self._rotation(nodes, times)

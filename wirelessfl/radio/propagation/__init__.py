@@ -18,6 +18,7 @@ from wirelessfl.radio.propagation.correlation import ClarkeFading, GaussMarkovFa
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.radio.propagation.fading import BlockFading, DirectRay, Fading
 from wirelessfl.radio.propagation.imported import ImportedChannels, ImportedFading, ImportedGain, ImportedGains
+from wirelessfl.radio.propagation.joint import JointGains, joint_gains
 from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
 from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placement, Standing, Walking
 
@@ -41,6 +42,7 @@ __all__ = [
     "ImportedGain",
     "ImportedGains",
     "IndependentAntennas",
+    "JointGains",
     "LargeScale",
     "LargeScaleGains",
     "Moment",
@@ -53,4 +55,5 @@ __all__ = [
     "Standing",
     "UnitGain",
     "Walking",
+    "joint_gains",
 ]

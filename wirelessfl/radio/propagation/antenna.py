@@ -65,7 +65,7 @@ class FlatGains:
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T, 1) gains."""
-        return _gains(self.fading, nodes, line_of_sight, moment, offsets)[:, :, None]
+        return path_gains(self.fading, nodes, line_of_sight, moment, offsets)[:, :, None]
 
     def specular(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
@@ -101,7 +101,7 @@ class SelectiveGains:
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T, F) gains."""
-        taps = [_gains(tap, nodes, line_of_sight, moment, offsets) for tap in self.taps]
+        taps = [path_gains(tap, nodes, line_of_sight, moment, offsets) for tap in self.taps]
         return np.asarray(np.stack(taps, axis=2) @ self.response)
 
     def specular(
@@ -112,14 +112,14 @@ class SelectiveGains:
         return np.asarray(np.stack(taps, axis=2) @ self.response)
 
 
-def _gains(
+def path_gains(
     fading: Fading,
     nodes: NDArray[np.int64],
     line_of_sight: NDArray[np.bool_],
     moment: Moment,
     offsets: NDArray[np.float64],
 ) -> NDArray[np.complex128]:
-    # (n, T) gains of one path
+    """(n, T) gains of one path at T times of a slot; at `AT_START` those of the moment itself."""
     if offsets is AT_START:
         found = fading.gains(nodes, line_of_sight, moment)
         return returned("correlation", fading, "gains", found, nodes.shape, kind=np.number, finite=True)[:, None]

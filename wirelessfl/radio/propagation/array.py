@@ -206,8 +206,13 @@ class AntennaArray:
             nodes: whose links they are.
             moment: when.
         """
+        direct = bool(ray.any())
+        if not direct and isinstance(self.correlation, IndependentAntennas):
+            return scattered
         azimuth, elevation = self.directions(nodes, moment)
         root = self.correlation.root(self.geometry, azimuth)
         if root is not None:
             scattered = scattered @ root.swapaxes(-1, -2)[:, None]
+        if not direct:
+            return scattered
         return np.asarray(scattered + ray[..., None] * self.geometry.steering(azimuth, elevation)[:, None, None])

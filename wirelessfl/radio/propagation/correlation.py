@@ -4,9 +4,11 @@ Both describe the scattered part, of mean power 1 at any instant: Rayleigh fadin
 `Rician.around`.
 """
 
+from __future__ import annotations
+
 import itertools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -248,3 +250,7 @@ class ClarkeFading(ScatteredFading):
             cycles = cycles + self.doppler.shift_hz(nodes, moment)[:, None] * offsets
         scatter = clarke_gains(cycles, self.draws.nodes("fading", 0, nodes))
         return self.ray.beside(scatter, nodes, line_of_sight, moment, offsets)
+
+    def drawn_from(self, draws: Draws) -> ClarkeFading:
+        """The same fading with other streams."""
+        return replace(self, draws=draws, ray=self.ray.drawn_from(draws), doppler=self.doppler.drawn_from(draws))

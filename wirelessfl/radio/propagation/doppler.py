@@ -1,6 +1,8 @@
 """Doppler shifts of links: given as a number, or those of nodes that move."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +32,9 @@ class Doppler(Protocol):
 
     def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n,) Doppler shift of the direct ray at a moment, negative for a node that moves away."""
+
+    def drawn_from(self, draws: Draws) -> Doppler:
+        """The same shifts with other streams."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,10 @@ class GivenDoppler:
     def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """f_D cos θ; 0 for nodes that rest."""
         return np.zeros(len(nodes)) if self.resting else self.doppler_hz * self._cosine(nodes)
+
+    def drawn_from(self, draws: Draws) -> GivenDoppler:
+        """The same shift, with directions from other streams."""
+        return replace(self, draws=draws)
 
     def _cosine(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         # (n,) cos θ of the direction from which the direct ray comes
@@ -119,3 +128,7 @@ class MotionDoppler:
         # Where antennas meet they neither approach nor recede.
         receding = np.divide((motion.velocity * way).sum(axis=1), length, out=np.zeros(len(nodes)), where=length > 0)
         return np.asarray(-receding / self.model.wavelength)
+
+    def drawn_from(self, draws: Draws) -> MotionDoppler:
+        """The same: shifts follow from the motion."""
+        return self

@@ -1,6 +1,8 @@
 """Small-scale fading of links over rounds and time, mean power 1: the protocol, blocks, and the direct ray."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -103,6 +105,10 @@ class BlockFading:
         """(n,) zeros: within a round nothing changes."""
         return np.zeros(len(nodes))
 
+    def drawn_from(self, draws: Draws) -> BlockFading:
+        """The same fading with other streams."""
+        return replace(self, draws=draws)
+
     def law_of(self, in_sight: bool) -> FadingModel:
         """One of the two laws."""
         return self.in_sight if in_sight and self.in_sight is not None else self.law
@@ -152,6 +158,10 @@ class DirectRay:
         """(n, T) the direct rays without what is scattered."""
         nothing = np.zeros((len(nodes), offsets.shape[-1]), dtype=np.complex128)
         return self.beside(nothing, nodes, line_of_sight, moment, offsets)
+
+    def drawn_from(self, draws: Draws) -> DirectRay:
+        """The same rays with other streams."""
+        return replace(self, draws=draws, doppler=self.doppler.drawn_from(draws))
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
