@@ -31,6 +31,7 @@ class RandomPopulation:
     seed: int = 0
     lasting_bytes: int = 0
     validation: Examples | None = None
+    test_owners: NDArray[np.int64] | None = None
 
     @property
     def test(self) -> Examples:

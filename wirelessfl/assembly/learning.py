@@ -98,14 +98,15 @@ def _without_held_out(scenario: Scenario, population: PartitionedData, streams: 
     if not fractions:
         return population
     generator = streams.generator("held_out")
-    partition, rows = hold_out(population.partition, list(fractions.values()), generator)
-    dataset = population.dataset
-    parts = {name: dataset.train.take(own) for name, own in zip(fractions, rows, strict=True)}
+    partition, found = hold_out(population.partition, list(fractions.values()), generator)
+    held, dataset = dict(zip(fractions, found, strict=True)), population.dataset
+    parts = {name: dataset.train.take(own.rows) for name, own in held.items()}
     return replace(
         population,
         dataset=replace(dataset, test=parts.get("test", dataset.test)),
         partition=partition,
         held_out=parts.get("validation"),
+        owners_of_test=held["test"].owners if "test" in held else None,
     )
 
 

@@ -184,6 +184,7 @@ def _build_learner(
         plan=untimed,
         streams=streams,
         evaluate_every=scenario.evaluate.every,
+        measures_drift=scenario.evaluate.client_drift,
         rounds=scenario.rounds,
         pause=pause,
         unvouched=unvouched(scenario),

@@ -1,8 +1,10 @@
 """Accuracy and loss of the global model on the test set."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.errors import precondition
@@ -20,10 +22,12 @@ class Evaluation:
     Attributes:
         accuracy: Share of samples whose largest logit is that of the target; NaN logits count as wrong.
         loss: Mean cross entropy.
+        correct: (N,) bool, sample by sample; empty where nothing was evaluated.
     """
 
     accuracy: float
     loss: float
+    correct: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_), repr=False, compare=False)
 
 
 def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: int = 1) -> Evaluation:
@@ -40,7 +44,7 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
     """
     precondition(len(examples) != 0, "there are no examples to evaluate on")
 
-    def assess_each(chunks: range) -> list[Tensor]:
+    def assess_each(chunks: range) -> list[tuple[Tensor, Tensor]]:
         own = model.on(parameters.device)
         with full_precision(parameters.device):
             return [_assess(own, parameters, examples, first) for first in chunks]
@@ -52,14 +56,15 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
         shares = [chunks[first::threads] for first in range(min(threads, len(chunks)))]
         of_shares = list(map_in_order(assess_each, shares, threads))
         results = [of_shares[index % len(shares)][index // len(shares)] for index in range(len(chunks))]
-    correct, loss = torch.stack(results).sum(dim=0).tolist()
-    return Evaluation(correct / len(examples), loss / len(examples))
+    correct = torch.cat([right for right, _ in results]).numpy(force=True)
+    loss = float(torch.stack([of_chunk for _, of_chunk in results]).sum(dim=0))
+    return Evaluation(int(correct.sum()) / len(examples), loss / len(examples), correct)
 
 
-def _assess(model: FlatModel, parameters: Tensor, examples: Examples, first: int) -> Tensor:
-    # (2,) float64: how many of a chunk of samples are right, and the sum of their losses.
+def _assess(model: FlatModel, parameters: Tensor, examples: Examples, first: int) -> tuple[Tensor, Tensor]:
+    # (n,) bool: which samples of a chunk are right, and the float64 sum of their losses.
     with torch.no_grad():
         logits = model.logits(parameters, examples.inputs[first : first + _CHUNK].to(parameters.device))
         own = examples.targets[first : first + _CHUNK].to(parameters.device)
-        correct = ((logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)).sum(dtype=torch.float64)
-        return torch.stack([correct, sample_losses(logits, own).sum(dtype=torch.float64)])
+        correct = (logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)
+        return correct, sample_losses(logits, own).sum(dtype=torch.float64)

@@ -1,6 +1,7 @@
 """Samples that are held out of every client's share, for validation or testing."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,22 @@ from wirelessfl.errors import DataError
 from wirelessfl.learning.partition import Partition
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Samples held out of the clients' shares, client by client.
+
+    Attributes:
+        rows: (N,) of the training set.
+        owners: (N,) ascending numbers of the clients out of whose shares they are.
+    """
+
+    rows: NDArray[np.int64]
+    owners: NDArray[np.int64]
+
+
 def hold_out(
     partition: Partition, fractions: Sequence[float], generator: np.random.Generator
-) -> tuple[Partition, list[NDArray[np.int64]]]:
+) -> tuple[Partition, list[HeldOutRows]]:
     """The shares without the samples held out, and the rows held out of all of them.
 
     Of a client with n samples, round(n·fraction) go to each part, drawn at random; what is left keeps its order.
@@ -22,7 +36,7 @@ def hold_out(
         generator: The only source of randomness.
 
     Returns:
-        Shares, and P arrays of rows, client by client.
+        Shares, and P parts.
 
     Raises:
         DataError: a client has nothing left to train on, or a part has no sample at all.
@@ -46,9 +60,9 @@ def hold_out(
                 f"data.validation, data.test: no client has enough samples for one of them to be held out (the largest "
                 f"has {sizes.max()}); allowed: larger fractions, or fewer clients"
             )
-    parts = [
-        order[(rank >= end[client] - count[client]) & (rank < end[client])]
-        for count, end in zip(counts, ends, strict=True)
+    taken = [
+        (rank >= end[client] - count[client]) & (rank < end[client]) for count, end in zip(counts, ends, strict=True)
     ]
+    parts = [HeldOutRows(order[mask], client[mask]) for mask in taken]
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(left)])
     return Partition(offsets, order[rank >= ends[-1][client]]), parts

@@ -57,6 +57,11 @@ class Population(Protocol):
         """Test set of the server."""
 
     @property
+    def test_owners(self) -> NDArray[np.int64] | None:
+        """(N,) client out of whose share each test sample is; by default None: they belong to nobody."""
+        return None
+
+    @property
     def validation(self) -> Examples | None:
         """Samples held out of the clients' shares; by default none."""
         return None
@@ -81,12 +86,14 @@ class PartitionedData(Population):
         partition: Whose they are.
         fingerprint: `Dataset.fingerprint` of the whole set, of which public samples may have been taken out.
         held_out: Samples of the clients for validation, on which nobody trains.
+        owners_of_test: (N,) client out of whose share each test sample is; None where they belong to nobody.
     """
 
     dataset: Dataset
     partition: Partition
     fingerprint: str | None = None
     held_out: Examples | None = None
+    owners_of_test: NDArray[np.int64] | None = None
 
     @property
     @override
@@ -107,6 +114,11 @@ class PartitionedData(Population):
     @override
     def test(self) -> Examples:
         return self.dataset.test
+
+    @property
+    @override
+    def test_owners(self) -> NDArray[np.int64] | None:
+        return self.owners_of_test
 
     @property
     @override
@@ -188,9 +200,19 @@ class SyntheticPopulation(Population):
     @cached_property
     def test(self) -> Examples:
         """Held-out samples of the first clients."""
-        tested = np.arange(min(self.num_clients, self.TEST_CLIENTS))
-        per_client = np.full(len(tested), self.TEST_SAMPLES // len(tested))
+        tested, per_client = self._tested
         return draw_examples(self.law, self.streams, "test", tested, per_client)
+
+    @property
+    @override
+    def test_owners(self) -> NDArray[np.int64]:
+        return np.repeat(*self._tested)
+
+    @property
+    def _tested(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        # The clients with test samples, and how many of each
+        tested = np.arange(min(self.num_clients, self.TEST_CLIENTS))
+        return tested, np.full(len(tested), self.TEST_SAMPLES // len(tested))
 
     def shards(self, clients: NDArray[np.int64]) -> Shards:
         """The samples of ``clients`` (n,) and of nobody else, one client after the other."""

@@ -22,9 +22,14 @@ StoredModels = Annotated[
 
 
 class Evaluate(Section):
-    """Use of the test set."""
+    """Measures of the learning beside the training loss: the test set, and the spread of updates."""
 
     every: Count = key(1, "Rounds between two evaluations; the last round is always evaluated.")
+    client_drift: bool = key(
+        False,
+        "Measure the spread of the clients' updates about their mean in every round (client_drift in the trace); it "
+        "takes one more pass over the updates.",
+    )
 
 
 class Trace(Section):

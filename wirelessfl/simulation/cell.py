@@ -186,9 +186,16 @@ class Cell:
         begin = self.state.parameters if start is None else start
         index, clients = this.index if round_index is None else round_index, this.clients[positions]
         if self.roles is None:
-            return self.learner.train(begin, self.state, clients, index)
+            return self._measured(this, self.learner.train(begin, self.state, clients, index))
         honestly = partial(self.learner.train, begin, self.state, round_index=index)
-        return self.roles.acted(clients, self.learner.upload_dimension, honestly)
+        return self._measured(this, self.roles.acted(clients, self.learner.upload_dimension, honestly))
+
+    def _measured(self, this: Round, blocks: Iterator[CohortBlock]) -> Iterator[CohortBlock]:
+        # The blocks as they are, counted for the drift where that is measured
+        for block in blocks:
+            if self.learner.measures_drift:
+                this.drift.add(block.updates)
+            yield block
 
     def charge_for_computing(self, this: Round) -> None:
         """Joules of training, recorded and taken from the batteries, also of clients that did not finish.

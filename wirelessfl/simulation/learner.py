@@ -30,6 +30,7 @@ from wirelessfl.learning import (
 )
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
+from wirelessfl.learning.fairness import ClientAccuracies
 from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.local_privacy import LocalPrivacy
@@ -46,10 +47,12 @@ class Assessment:
     Attributes:
         test: on the test samples.
         validation: on the validation samples; NaN without any.
+        of_clients: on the test samples of single clients; None where they belong to nobody.
     """
 
     test: Evaluation = _UNKNOWN
     validation: Evaluation = _UNKNOWN
+    of_clients: ClientAccuracies | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Learner:
         plan: device, threads, chunk and precision; recorded, so that a run can be repeated bit for bit.
         streams: randomness of the run.
         evaluate_every: rounds between two evaluations.
+        measures_drift: whether the spread of updates is measured.
         rounds: number of rounds; the last one is always evaluated.
         unvouched: code from outside that sees private data, in words; None without any.
         pause: called between blocks of clients; may raise to give up the round in flight.
@@ -82,6 +86,7 @@ class Learner:
     plan: ExecutionPlan
     streams: Streams
     evaluate_every: int
+    measures_drift: bool
     rounds: int
     pause: Callable[[], None]
     unvouched: str | None = None
@@ -259,7 +264,8 @@ class Learner:
             _UNKNOWN if examples is None else evaluate(self.model, there, examples, self.plan.threads)
             for examples in (self.population.test, self.population.validation)
         )
-        return Assessment(test, validation)
+        owners = self.population.test_owners
+        return Assessment(test, validation, None if owners is None else ClientAccuracies.of(test.correct, owners))
 
 
 def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:

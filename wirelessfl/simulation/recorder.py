@@ -61,6 +61,9 @@ class FinishedRound:
             "wall_time": this.wall_time,
             **{_SERVER.get(name, name): value for name, value in vars(this.server).items()},
         }
+        if (of_clients := this.accuracies) is not None:
+            values |= {"accuracy_client_mean": of_clients.mean, "accuracy_worst10": of_clients.worst_tenth}
+            values["fairness_index"] = of_clients.jain_index
         if this.slot is not None:
             values |= {name: value for name, value in vars(this.slot).items() if name != "jammer"}
             if this.slot.jammer is not None:
@@ -84,8 +87,13 @@ class FinishedRound:
                     columns[name] = np.full((len(this.clients), *np.shape(column)[1:]), np.nan)
                 columns[name][record.positions] = column
 
-        kept = {"compute_energy_j": this.compute_joules, "staleness": this.staleness, "role": this.roles}
-        columns |= {name: np.asarray(column) for name, column in kept.items() if column is not None}
+        of_clients = {
+            "compute_energy_j": this.compute_joules,
+            "staleness": this.staleness,
+            "role": this.roles,
+            "local_accuracy": None if this.accuracies is None else this.accuracies.at(this.clients),
+        }
+        columns |= {name: np.asarray(column) for name, column in of_clients.items() if column is not None}
         for link in this.links:
             gains, clients = link.links, link.links.channel.shape[:1]
             put(link, path_gain=gains.path_gain, **_over_axes("", gains.channel, gains.estimate, clients))
@@ -93,13 +101,14 @@ class FinishedRound:
                 put(link, cell=link.station)
         for trained in this.training:
             known = {name: mean for name, mean in trained.statistics.items() if name in LOCAL_STATISTICS}
-            put(trained, update_norm_raw=trained.norm_raw, update_norm=trained.norm, **known)
+            put(trained, update_norm_raw=trained.norm_raw, update_norm=trained.norm, local_loss=trained.loss, **known)
         for sent in this.transmissions:
             put(sent, backoff=sent.backoff, tx_gain_abs=sent.gain, truncated_share=sent.truncated_share)
             put(sent, tx_energy=sent.energy, tx_energy_j=sent.joules)
         if this.uploads is not None:
             up = this.uploads
             put(up, tx_time=up.airtime_s, tx_energy=up.energy, tx_energy_j=up.joules)
+            put(up, payload_bits=np.full(len(up.positions), float(up.payload_bits)))
         if this.pilots is not None:
             before = columns.get("tx_energy_j", np.zeros(len(this.clients)))
             put(this.pilots, tx_energy_j=np.nan_to_num(before)[this.pilots.positions] + this.pilots.joules)

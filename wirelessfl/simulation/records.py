@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.drift import ClientDrift
+from wirelessfl.learning.fairness import ClientAccuracies
 from wirelessfl.privacy import Release
-from wirelessfl.radio import JammerLink, Moment, SlotLinks, SlotPlan
+from wirelessfl.radio import Moment, SlotPlan
+from wirelessfl.simulation.radio_records import LinkRecord, PilotRecord, SlotRecord, TransmissionRecord, UploadRecord
 from wirelessfl.trace import Status
 
 
@@ -25,7 +28,7 @@ class TrainingRecord:
 
     Attributes:
         positions: (k,) the clients.
-        loss: (k,) mean training loss.
+        loss: (k,) mean loss of the local steps.
         norm_raw: (k,) norms of the updates before clipping.
         norm: (k,) norms of the updates.
         statistics: (k,) means over the steps of what private training reports of each, by name.
@@ -46,102 +49,6 @@ class TrainingRecord:
             steps = np.where(taken.any(axis=1), taken.sum(axis=1), np.nan)
             means[name] = np.sum(per_step, axis=1, where=taken) / steps
         return cls(positions, block.train_loss, block.norm_raw, block.norm, means)
-
-
-@dataclass(frozen=True, eq=False)
-class LinkRecord:
-    """Channels of k clients, and estimates of them.
-
-    Attributes:
-        positions: (k,) the clients.
-        links: the channels.
-        station: (k,) the base station that serves each; None with one.
-    """
-
-    positions: NDArray[np.int64]
-    links: SlotLinks
-    station: NDArray[np.int64] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TransmissionRecord:
-    """Analogue transmissions of k clients in a slot.
-
-    Attributes:
-        positions: (k,) the clients.
-        backoff: (k,) s_i.
-        gain: (k,) largest |α_i| over the pieces.
-        energy: (k,) ‖x_i‖², in units of N0/2.
-        joules: (k,) the same; NaN where watts are unknown.
-        truncated_share: (k,) part of the pieces in which each is silent.
-    """
-
-    positions: NDArray[np.int64]
-    backoff: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    energy: NDArray[np.float64]
-    joules: NDArray[np.float64]
-    truncated_share: NDArray[np.float64]
-
-    def scaled(self, factor: float) -> TransmissionRecord:
-        """The same with all gains multiplied by one factor."""
-        square = factor**2
-        return replace(self, gain=self.gain * factor, energy=self.energy * square, joules=self.joules * square)
-
-
-@dataclass(frozen=True, eq=False)
-class UploadRecord:
-    """Digital uploads of k clients.
-
-    Attributes:
-        positions: (k,) the clients.
-        airtime_s: (k,) seconds on the air.
-        energy: (k,) transmit energy in units of N0/2.
-        joules: (k,) the same; NaN where watts are unknown.
-    """
-
-    positions: NDArray[np.int64]
-    airtime_s: NDArray[np.float64]
-    energy: NDArray[np.float64]
-    joules: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class PilotRecord:
-    """Pilots of k clients.
-
-    Attributes:
-        positions: (k,) who sent them, data or not.
-        joules: of each.
-    """
-
-    positions: NDArray[np.int64]
-    joules: float
-
-
-@dataclass(frozen=True, eq=False)
-class SlotRecord:
-    """Gains and noise of a slot; NaN where something does not exist.
-
-    Attributes:
-        server_gain: α_u; of several cells the largest.
-        channel_noise_std: σ_c.
-        effective_noise_std: σ_m, before ``rescale``.
-        aggregate_noise_std: noise per coordinate of a step of the weights.
-        interference_std: waveform of other cells' clients in the aggregate, per coordinate.
-        jammer_gain: α_CJ.
-        jammer_energy: in units of N0/2.
-        jammer: the jammer's channel; None without one.
-    """
-
-    server_gain: float = math.nan
-    channel_noise_std: float = math.nan
-    effective_noise_std: float = math.nan
-    aggregate_noise_std: float = math.nan
-    interference_std: float = math.nan
-    jammer_gain: float = math.nan
-    jammer_energy: float = math.nan
-    jammer: JammerLink | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +101,8 @@ class ServerRecord:
         test_loss: likewise.
         validation_accuracy: on samples held out of the clients' shares; NaN without any.
         validation_loss: likewise.
+        client_drift: root mean square distance of the updates trained from their mean; NaN where it is not measured.
+        server_step_norm: ‖w_m − w_{m−1}‖ of the global model.
         sim_time_s: simulated seconds since the start.
         epsilon_published: of the worst client.
         epsilon_accounted: of the worst client.
@@ -207,6 +116,8 @@ class ServerRecord:
     test_loss: float
     validation_accuracy: float
     validation_loss: float
+    client_drift: float
+    server_step_norm: float
     sim_time_s: float
     epsilon_published: float
     epsilon_accounted: float
@@ -237,6 +148,10 @@ class Round:
         secagg: secure aggregation; None with other uplinks.
         local_releases: the records for the privacy ledger of what clients do to their own data; none without.
         uplink_releases: those of the uplink, the server and reports; none where nothing else was released.
+        drift: spread of the updates trained; empty where it is not measured.
+        step_norm: ‖w_m − w_{m−1}‖ of the global model.
+        accuracies: of the global model on the test samples of single clients; None where there are none, or it was not
+            evaluated.
         server: the server's numbers, there at the end.
         wall_time: seconds of real time since the start of the run, at the end of the round.
     """
@@ -261,6 +176,9 @@ class Round:
     secagg: SecAggRecord | None = None
     local_releases: tuple[Release, ...] = ()
     uplink_releases: tuple[Release, ...] = ()
+    drift: ClientDrift = field(default_factory=ClientDrift)
+    step_norm: float = 0.0
+    accuracies: ClientAccuracies | None = None
     server: ServerRecord = field(init=False)
     wall_time: float = math.nan
 

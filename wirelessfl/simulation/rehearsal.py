@@ -17,7 +17,8 @@ from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import DpSgdRelease, ServerNoiseRelease
 from wirelessfl.simulation.learner import Assessment, Learner
-from wirelessfl.simulation.records import Round, SlotRecord
+from wirelessfl.simulation.radio_records import SlotRecord
+from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
 

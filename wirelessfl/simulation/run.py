@@ -174,7 +174,9 @@ class Simulation:
         if collected.aggregate is not None:
             arrived = this.clients[collected.heard]
             weights = self.deployment.network.registry.weight(arrived)
+            before = self.state.parameters.copy()
             self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights)
+            this.step_norm = float(np.linalg.norm(self.state.parameters.astype(np.float64) - before))
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
         self._finish_round(cell, this, collected)
@@ -234,6 +236,7 @@ class Simulation:
             weight = self.deployment.network.registry.weight(this.clients[trained])
             loss = float(np.average(this.train_loss(trained), weights=weight)) if len(trained) else math.nan
         assessed = self.deployment.learner.evaluate(state.parameters, this.index)
+        this.accuracies = assessed.of_clients
         cell.medium.note(EventKind.EVALUATE, SERVER_NODE)
         this.server = ServerRecord(
             participants=len(heard),
@@ -244,6 +247,8 @@ class Simulation:
             test_loss=assessed.test.loss,
             validation_accuracy=assessed.validation.accuracy,
             validation_loss=assessed.validation.loss,
+            client_drift=this.drift.rms,
+            server_step_norm=this.step_norm,
             sim_time_s=seconds(cell.medium.now),
             epsilon_published=self.ledger.epsilon_published(),
             epsilon_accounted=self.ledger.epsilon_accounted(),

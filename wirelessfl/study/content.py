@@ -22,6 +22,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("data", "dataset", "scaling"): "public",
     ("training", "privacy", "clipping", "update"): "step",
     ("clients", "roles"): (),
+    ("evaluate", "client_drift"): False,
     ("privacy", "observer"): None,
     ("uplink", "codec", "error_feedback"): False,
     ("uplink", "grant_delay_s"): 0.0,

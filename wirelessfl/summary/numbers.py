@@ -27,9 +27,9 @@ _TOLERATED_DB = 10.0
 
 NOT_COVERED = (
     "Both ε cover what the adversary sees of one run. They do not cover the trace: the seed, update norms, "
-    "training losses, actual back-off, transmit energies and counts of updates that are not finite are private data "
-    "of the simulated clients. Noise is accounted as real numbers; what floating-point rounding reveals "
-    "(Mironov 2012) is not covered."
+    "training losses, client drift, accuracies on clients' own test samples, actual back-off, transmit energies and "
+    "counts of updates that are not finite are private data of the simulated clients. Noise is accounted as real "
+    "numbers; what floating-point rounding reveals (Mironov 2012) is not covered."
 )
 
 
@@ -100,13 +100,15 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
-_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss")
+_OF_CLIENTS = ("accuracy_client_mean", "accuracy_worst10", "fairness_index")
+_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss", *_OF_CLIENTS)
 
 
 def last_evaluation(trace: AnyRoot) -> dict[str, float]:
     """Accuracies and losses (nat) of the last evaluation; all NaN where the model has diverged since then.
 
-    Those on validation samples are NaN where there are none, also in a trace of an earlier version.
+    Those on validation samples, or on test samples of single clients, are NaN where there are none, also in a trace of
+    an earlier version.
     """
     evaluated = np.flatnonzero(~np.isnan(trace["test_accuracy"].values))
     lost = trace.attrs["status"] == "diverged" and len(evaluated) and evaluated[-1] != trace.sizes["round"] - 1
@@ -252,6 +254,12 @@ def _plain(value: Any) -> Any:
 def epsilon_text(epsilon: float) -> str:
     """An ε in words for people: three digits, ∞, or – where it is not known."""
     return "–" if math.isnan(epsilon) else "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
+
+
+def of_clients_text(summary: Mapping[str, Any]) -> str:
+    """Accuracies of single clients in words for people; empty where there are none."""
+    mean, worst, jain = (summary.get(name, math.nan) for name in _OF_CLIENTS)
+    return "" if math.isnan(mean) else f"mean {mean:.1%}, worst tenth {worst:.1%}, Jain index {jain:.3f}"
 
 
 def number_text(value: float, digits: int = 4) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.summary.axes import COLUMNS, X_AXES, EnergyUnit, axis_values, energy_unit, x_label
 from wirelessfl.trace import Status, at_slot_start
+from wirelessfl.trace.schema import ROOT
 
 Values = NDArray[np.float64]
 
@@ -106,7 +107,8 @@ def read_rounds(trace: xr.Dataset) -> Rounds:
     count = trace.sizes["round"]
     unknown = np.full(count, np.nan)
     by_round = [str(name) for name, variable in trace.variables.items() if variable.dims == ("round",)]
-    columns = dict.fromkeys(COLUMNS, unknown) | {name: trace[name].values.astype(np.float64) for name in by_round}
+    known = dict.fromkeys((*COLUMNS, *(variable.name for variable in ROOT.of("round"))), unknown)
+    columns = known | {name: trace[name].values.astype(np.float64) for name in by_round}
     budget = float(trace["power_budget"].values[0]) if "power_budget" in trace and trace.sizes["client"] else np.nan
     sums = {name: unknown.copy() for name in _SUMMED}
     gain, backoff = np.full((count, len(QUANTILES)), np.nan), np.full((count, len(QUANTILES)), np.nan)

@@ -27,6 +27,7 @@ def run_charts(rounds: Rounds, delta: float, statistics: ChannelStatistics | Non
     chart, places = partial(Chart, x_labels=rounds.labels), rounds.places
     made = [
         *_learning(chart, places, rounds),
+        *_drift(chart, places, rounds),
         _privacy(chart, places, rounds, delta),
         _outcomes(chart, places, rounds),
         *_radio(chart, places, rounds),
@@ -58,6 +59,19 @@ def _learning(chart: "partial[Chart]", places: dict[str, Values], rounds: Rounds
         high=100.0,
     )
     yield chart(
+        name="clients-accuracy",
+        title="Accuracy of clients",
+        caption="Accuracy of the global model on the test samples of single clients, each client counted once.",
+        y_label="accuracy (%)",
+        curves=_curves(
+            places,
+            ("mean", "accuracy", 100 * columns["accuracy_client_mean"]),
+            ("worst tenth", "loss", 100 * columns["accuracy_worst10"]),
+        ),
+        low=0.0,
+        high=100.0,
+    )
+    yield chart(
         name="loss",
         title="Loss",
         caption="Loss of the global model on the test set; training loss is the weighted mean of the clients.",
@@ -65,6 +79,24 @@ def _learning(chart: "partial[Chart]", places: dict[str, Values], rounds: Rounds
         curves=_curves(
             places, ("test", "loss", columns["test_loss"]), ("training", "train_loss", columns["train_loss"])
         ),
+    )
+
+
+def _drift(chart: "partial[Chart]", places: dict[str, Values], rounds: Rounds) -> Iterator[Chart]:
+    columns = rounds.columns
+    if np.isnan(columns["client_drift"]).all():
+        return
+    yield chart(
+        name="drift",
+        title="Client drift",
+        caption="Root mean square distance of the clients' updates from their mean, and the step of the global model.",
+        y_label="norm",
+        curves=_curves(
+            places,
+            ("client drift", "clients", columns["client_drift"]),
+            ("step of the server", "server", columns["server_step_norm"]),
+        ),
+        low=0.0,
     )
 
 

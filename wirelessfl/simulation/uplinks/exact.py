@@ -16,7 +16,8 @@ from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Link, Registry, SlotPlan, Superposition
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime
-from wirelessfl.simulation.records import Energy, Round, SlotRecord, TrainingRecord
+from wirelessfl.simulation.radio_records import SlotRecord
+from wirelessfl.simulation.records import Energy, Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, Reading, ServerNoise
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams

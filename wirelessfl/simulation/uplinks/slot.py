@@ -17,14 +17,8 @@ from wirelessfl.privacy import Release
 from wirelessfl.radio.slot_schedule import SlotPlan
 from wirelessfl.simulation.cell import Cell, TrainingTimes
 from wirelessfl.simulation.medium import Medium, Reports, SlotGrant, seconds
-from wirelessfl.simulation.records import (
-    Energy,
-    PilotRecord,
-    Round,
-    SlotRecord,
-    TrainingRecord,
-    TransmissionRecord,
-)
+from wirelessfl.simulation.radio_records import PilotRecord, SlotRecord, TransmissionRecord
+from wirelessfl.simulation.records import Energy, Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NotAuditable
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status

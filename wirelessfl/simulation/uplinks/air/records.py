@@ -20,7 +20,8 @@ from wirelessfl.radio import (
     whitened_amplitude,
     worst_over_pieces,
 )
-from wirelessfl.simulation.records import Round, SlotRecord, TransmissionRecord
+from wirelessfl.simulation.radio_records import SlotRecord, TransmissionRecord
+from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.air.observed import observed_std
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, caveat
 from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitters

@@ -29,7 +29,8 @@ from wirelessfl.radio import (
     transmit_over_pieces,
 )
 from wirelessfl.radio.modulation.conformance import ROUNDING
-from wirelessfl.simulation.records import TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.radio_records import TransmissionRecord
+from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.excess import amplified
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission

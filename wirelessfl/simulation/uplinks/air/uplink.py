@@ -41,7 +41,8 @@ from wirelessfl.radio import (
     received_jamming_std,
 )
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.records import Energy, LinkRecord, Round, TransmissionRecord
+from wirelessfl.simulation.radio_records import LinkRecord, TransmissionRecord
+from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.uplinks.air.antennas import antenna_readings
 from wirelessfl.simulation.uplinks.air.every_antenna import complex_noise

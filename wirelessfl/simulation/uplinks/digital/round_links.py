@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from wirelessfl.radio import DigitalLinks, Link, Moment
 from wirelessfl.simulation.cell import TrainingTimes
 from wirelessfl.simulation.medium import LATEST_TICK, AirTime, all_seconds, seconds, ticks
-from wirelessfl.simulation.records import Energy, LinkRecord, Round, UploadRecord
+from wirelessfl.simulation.radio_records import LinkRecord, UploadRecord
+from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.trace import Status
 
 
@@ -36,15 +37,15 @@ def outcome_of(link: Link) -> Status:
     return Status.OUTAGE if link.sends else Status.DEEP_FADE
 
 
-def record_uploads(links: DigitalLinks, this: Round, air_time: AirTime) -> NDArray[np.float64]:
-    """Record of time on the air and energy of the uploads of a round; returns (n,) joules."""
+def record_uploads(links: DigitalLinks, this: Round, air_time: AirTime, payload_bits: int) -> NDArray[np.float64]:
+    """Record of size, time on the air and energy of the uploads of a round; returns (n,) joules."""
     senders = air_time.senders()
     airtime = air_time.by_client(len(this.clients))[senders]
     joules = np.zeros(len(this.clients))
     joules[senders] = links.joules(airtime)
     # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
     energy = links.snr * links.bandwidth_hz * airtime
-    this.uploads = UploadRecord(senders, airtime, energy, joules[senders])
+    this.uploads = UploadRecord(senders, airtime, energy, joules[senders], payload_bits)
     this.energy = Energy().plus(float(joules.sum()))
     return joules
 

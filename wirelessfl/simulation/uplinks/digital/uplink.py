@@ -169,7 +169,7 @@ class DigitalUplink:
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """Record of the time on the air of the clients of a round, and its cost; returns (n,) joules."""
-        return record_uploads(self.links, this, air_time)
+        return record_uploads(self.links, this, air_time, self.payload_bits)
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
         """(k, P·d) the uploads of a block of clients as they come out of the links.

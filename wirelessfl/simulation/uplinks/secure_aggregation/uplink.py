@@ -128,7 +128,7 @@ class SecureUplink(ABC):
     def _account(self, cell: Cell, this: Round, transport: Transport) -> None:
         # Energy, by client and by stage
         count = len(this.clients)
-        cell.drain(this.clients, record_uploads(self.links, this, transport.air_time))
+        cell.drain(this.clients, record_uploads(self.links, this, transport.air_time, self.payload_bits))
         for stage in SecAggStage:
             joules = self.links.joules(transport.air_time.by_client(count, stage))
             transport.costs.add(stage, energy=float(joules.sum()))
