@@ -30,6 +30,7 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
         assert resolved["data"].pop(added_later) is None
     assert resolved["privacy"].pop("observer") is None
     assert resolved["clients"].pop("roles") == []
+    assert resolved["evaluate"].pop("client_drift") is False
     assert resolved["uplink"]["receiver"].pop("array") == {"geometry": "ula", "spacing": 0.5}
     assert resolved["uplink"]["receiver"].pop("correlation") == {"model": "none"}
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))
