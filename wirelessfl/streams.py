@@ -30,7 +30,7 @@ _ROUNDS = 10
 
 
 Key = tuple[int, int] | tuple[NDArray[np.uint64], NDArray[np.uint64]]
-"""Two words below 2**32: of all rows of a stream, or (n, 1) of each row in uint64."""
+"""Two words below 2**32: of all rows of a stream, or (P,) in uint64, of as many rows each, one after the other."""
 
 
 def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: Key) -> list[NDArray[np.uint64]]:
@@ -75,25 +75,30 @@ class NodeStream:
     def at_block(self, rows: NDArray[np.int64] | slice, first_block: NDArray[np.int64]) -> NodeStream:
         """The stream of some of the nodes, each from a block of its own on: draws that are counted, not timed."""
         first, second = self.key
-        key = self.key if isinstance(first, int) or isinstance(second, int) else (first[rows], second[rows])
+        key: Key = self.key
+        if not (isinstance(first, int) or isinstance(second, int)):
+            each = len(self.nodes) // len(first)
+            key = np.repeat(first, each)[rows], np.repeat(second, each)[rows]
         return replace(self, key=key, nodes=self.nodes[rows], first_block=first_block)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         # (len(nodes), count) words of 64 random bits
-        first_block = np.asarray(self.first_block, dtype=np.uint64)[..., None]
+        first, second = (np.asarray(word, dtype=np.uint64).reshape(-1, 1, 1) for word in self.key)
+        each = (len(first), -1 if len(first) else 0, 1)
+        first_block = np.asarray(self.first_block, dtype=np.uint64)
         blocks = np.arange((count + 1) // 2, dtype=np.uint64)
-        nodes = self.nodes.astype(np.uint64)[:, None]
+        nodes = self.nodes.astype(np.uint64).reshape(each)
         round_index = np.array(self.round_index, dtype=np.uint64)
         counter: tuple[NDArray[np.uint64], ...] = (
-            np.atleast_2d(first_block + blocks),
+            (first_block.reshape(each) if first_block.ndim else first_block) + blocks,
             nodes & _LOW,
             round_index,
             nodes >> _HALF,
         )
-        w0, w1, w2, w3 = philox4x32(counter, self.key)
+        w0, w1, w2, w3 = philox4x32(counter, (first, second))
         pairs = np.empty((*w0.shape, 2), dtype=np.uint64)
         pairs[..., 0], pairs[..., 1] = (w0 << _HALF) | w1, (w2 << _HALF) | w3
-        return pairs.reshape(len(nodes), 2 * len(blocks))[:, :count]
+        return pairs.reshape(len(self.nodes), 2 * len(blocks))[:, :count]
 
     def uniform(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) uniform numbers in the open interval (0, 1)."""
@@ -151,8 +156,7 @@ class Streams:
             round_index: the round.
             nodes: (P n,) n nodes of the first purpose, then n of the second, and so on.
         """
-        keys = _keys(self.seed, prefixes, purpose)
-        first, second = np.repeat(keys, len(nodes) // len(prefixes), axis=1)[..., None]
+        first, second = _keys(self.seed, prefixes, purpose)
         return NodeStream((first, second), round_index, nodes)
 
     def generator(self, purpose: str, round_index: int = 0, node: int = 0) -> np.random.Generator:

@@ -7,7 +7,7 @@ acts as noise that is proportional to the signal: the self-distortion.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -106,25 +106,30 @@ def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[
         updates: Δ (k, d), NumPy or torch.
         ranges: as `coordinate_ranges` gives them.
     """
-    lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
     energy = np.concatenate([_energies(updates, *alike) for alike in alike_ranges(ranges)], axis=1)
-    energy = np.where(energy.sum(axis=1, keepdims=True) > 0, energy, lengths)
+    total = energy.sum(axis=1, keepdims=True)
+    if np.all(total > 0):
+        return np.asarray(energy / total)
+    lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
+    energy = np.where(total > 0, energy, lengths)
     return np.asarray(energy / energy.sum(axis=1, keepdims=True))
 
 
-def alike_ranges(ranges: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, int, int]]:
+@functools.cache
+def alike_ranges(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int, int], ...]:
     """First coordinate, number and length of neighbouring ranges of one length, of which there are a few kinds."""
+    found = list[tuple[int, int, int]]()
     for length, alike in itertools.groupby(ranges, key=lambda ends: ends[1] - ends[0]):
         some = list(alike)
-        yield some[0][0], len(some), length
+        found.append((some[0][0], len(some), length))
+    return tuple(found)
 
 
 def _energies(updates: Any, first: int, count: int, length: int) -> NDArray[np.float64]:
     # (k, n) Σ Δ² over ranges of one length, all in one pass without a copy of the updates and, from a GPU, in one copy
-    parts = updates[:, first : first + count * length].reshape(len(updates), count, length)
-    norms = parts.norm(dim=2) if hasattr(parts, "norm") else np.linalg.norm(parts, axis=2)
-    energies = norms**2
-    return np.asarray(energies.cpu() if hasattr(energies, "cpu") else energies, dtype=np.float64)
+    parts = updates[:, first : first + count * length].reshape(updates.shape[0], count, length)
+    norms = parts.norm(dim=2).cpu().numpy() if hasattr(parts, "cpu") else np.linalg.norm(parts, axis=2)
+    return np.asarray(norms**2, dtype=np.float64)
 
 
 Refresh = Literal["slot", "piece"]

@@ -77,7 +77,7 @@ class Superposition:
         self._dimension = dimension
         self._iq_packing = iq_packing
         self._ranges = coordinate_ranges(dimension, pieces, iq_packing)
-        self._alike = tuple(alike_ranges(self._ranges))
+        self._alike = alike_ranges(self._ranges)
         # By ranges of one length (n, 1|2, length)
         self._prompt: list[Array] = [None] * len(self._alike)
         self._late: list[Array] = [None] * len(self._alike)
@@ -121,7 +121,7 @@ class Superposition:
         # Addition of all coordinates, those of each piece with its column of the coefficients (k, T)
         weights, done = self._weights(updates, coefficients), 0
         for at, (first, count, length) in enumerate(self._alike):
-            parts = updates[:, first : first + count * length].reshape(len(updates), count, length)
+            parts = updates[:, first : first + count * length].reshape(updates.shape[0], count, length)
             totals[at] = _accumulate(totals[at], weights[done : done + count] @ parts.swapaxes(0, 1))
             done += count
 

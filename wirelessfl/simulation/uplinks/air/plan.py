@@ -168,6 +168,8 @@ class AirPlan(SlotPlan):
         """(R, F) Σ p_i of a receiver's own clients that send in each block and group of subcarriers."""
         mine, shape = self.links.serving == station, self.sends.shape[1:]
         weight, sends = self.links.own.weight[mine], self.sends[mine].reshape(-1, math.prod(shape))
+        if sends.all():
+            return np.full(shape, weight.sum())
         return np.array([weight[there].sum() for there in sends.T]).reshape(shape)
 
 

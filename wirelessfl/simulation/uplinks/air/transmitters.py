@@ -253,7 +253,11 @@ class Transmitters:
 
 def scale_ranges(values: NDArray[np.float64], ranges: Ranges, factors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values (..., d) times a factor (T, F) for each block and group of subcarriers, in place."""
-    for (first, end), factor in zip(ranges, factors.ravel().tolist(), strict=True):
+    each = factors.ravel().tolist()
+    if len(set(each)) == 1:
+        values *= each[0]
+        return values
+    for (first, end), factor in zip(ranges, each, strict=True):
         values[..., first:end] *= factor
     return values
 
@@ -266,8 +270,11 @@ def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[
         ranges: of the T·F blocks and groups of subcarriers.
         weight: Σ p_i (R, F) of those who sent, R = T or 1 for all blocks alike.
     """
-    each = np.broadcast_to(weight, (len(ranges) // weight.shape[1], weight.shape[1])).ravel()
-    for (first, end), heard in zip(ranges, each.tolist(), strict=True):
+    each = np.broadcast_to(weight, (len(ranges) // weight.shape[1], weight.shape[1])).ravel().tolist()
+    if len(set(each)) == 1 and each[0] > 0:
+        received /= each[0]
+        return received
+    for (first, end), heard in zip(ranges, each, strict=True):
         if heard > 0:
             received[first:end] /= heard
         else:
