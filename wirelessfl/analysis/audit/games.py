@@ -156,7 +156,8 @@ class SlotGame(Game):
         """
         heard = [] if slot.position is None or block is None else [_alone(block, row, slot.position)]
         reading = self.listen(streams, slot.this, slot.plan, heard)
-        return np.asarray(reading.values / np.where(reading.noise_std > LEAST_NOISE, reading.noise_std, 1.0)[:, None])
+        unit = np.where(reading.noise_std > LEAST_NOISE, reading.noise_std, 1.0)
+        return reading.values if np.all(unit == 1.0) else np.asarray(reading.values / unit[:, None])
 
     def cost(self, dimension: int, haar_noise: bool) -> float:
         """Seconds of both worlds of a trial."""
@@ -171,17 +172,20 @@ class SlotGame(Game):
         #
         # Two receptions under the same noise differ in the signal alone. They are no part of the trials.
         slot, pilot = self.slots.with_canary(round_index), Streams(self.streams.torch_seed("pilot"))
-        plus, minus = (self.hear(pilot, slot, self.probe.of(round_index, sign, 1)).ravel() for sign in self._signs)
-        signal = plus - minus
+        signal, middle = (self.hear(pilot, slot, self.probe.of(round_index, sign, 1)).ravel() for sign in self._signs)
+        signal -= middle
         size = float(np.linalg.norm(signal))
-        noise = float(np.sqrt(np.mean((minus + self.exchange * signal / 2) ** 2)))
+        if self.exchange:
+            middle += signal / 2
+        noise = float(np.sqrt(np.mean(np.square(middle, out=middle))))
         if size == 0:
             return signal, 0.0
-        return (signal / size**2, 1.0) if noise == 0 else (signal / (size * noise), size / noise)
+        signal /= size**2 if noise == 0 else size * noise
+        return signal, 1.0 if noise == 0 else size / noise
 
 
 def hearing_cost(dimension: int, haar_noise: bool) -> float:
-    """Seconds to compute one slot, by counting operations."""
+    """Seconds to compute one slot of so many numbers that are read, by counting operations."""
     return _SLOT_SECONDS + dimension * (_HAAR_ELEMENT_SECONDS if haar_noise else _ELEMENT_SECONDS)
 
 

@@ -91,6 +91,8 @@ def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
     most = max(2, _event_count(len(kept)) // len(alike))
     seeds = int(np.clip(most // len(rounds), *_SLOT_SEEDS))
     chosen = spread(rounds, max(2, most // seeds))
+    # Of many antennas a part of the coordinates, so that the record stays as small as that of one
+    kept = kept_coordinates(alike.shape[1], min(LONGEST, _ELEMENTS // (seeds * len(chosen) * len(alike))))
     found, events = list[Values](), list[tuple[int, ...]]()
     for seed in range(seeds):
         for round_index in chosen:
@@ -127,11 +129,11 @@ def _event_count(dimension: int) -> int:
     return int(np.clip(_ELEMENTS // max(dimension, 1), *_EVENTS))
 
 
-def kept_coordinates(dimension: int) -> NDArray[np.int64]:
-    """Which of d coordinates are recorded: all, or stretches from all over the vector."""
-    if dimension <= LONGEST:
+def kept_coordinates(dimension: int, most: int = LONGEST) -> NDArray[np.int64]:
+    """Which of d coordinates are recorded: all, or stretches from all over the vector, at most so many together."""
+    if dimension <= most:
         return np.arange(dimension, dtype=np.int64)
-    length = LONGEST // _RUNS
+    length = max(1, most // _RUNS)
     first = np.linspace(0, dimension - length, _RUNS).astype(np.int64)
     return np.unique(first[:, None] + np.arange(length))
 

@@ -184,7 +184,9 @@ def tried_updates(rehearsal: Rehearsal, game: SlotGame) -> list[tuple[Reach, int
         for place, client in enumerate(reach.senders.tolist()):
             times[client] = times.get(client, 0) + 1
             places.append((times[client], reach, place))
-    most = max(_TRIED, int(_SECONDS / hearing_cost(rehearsal.learner.upload_dimension, False)))
+    view = rehearsal.parts.uplink.audit_view()
+    readings = view.readings if isinstance(view, ChannelNoise) else 1
+    most = max(_TRIED, int(_SECONDS / hearing_cost(rehearsal.learner.upload_dimension * readings, False)))
     first = sorted(range(len(places)), key=lambda number: places[number][0])[:most]
     return [places[number][1:] for number in sorted(first)]
 

@@ -11,7 +11,10 @@ from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.streams import Streams
 
-Complex = NDArray[np.complex128]
+Values = NDArray[np.float64]
+
+# Symbols of all antennas that are whitened at once, which bounds the memory
+_TILE = 1 << 12
 
 
 def antenna_readings(
@@ -21,7 +24,7 @@ def antenna_readings(
     noise_std: float,
     streams: Streams,
     round_index: int,
-) -> NDArray[np.float64]:
+) -> Values:
     """Readings (S, d) of C receivers with A antennas each, whose noise has standard deviation 1 and is white.
 
     S is 2CA, the quadratures of every antenna, or CA where two coordinates share a symbol.
@@ -42,33 +45,37 @@ def antenna_readings(
         heard = plan.heard[block.positions].transpose(1, 4, 0, 2, 3)
         channel = heard.reshape(receivers * antennas, *heard.shape[2:])
         air.add(symbols, channel * sent.tx_gain, None if late is None else late[block.positions])
-    received = air.received().reshape(receivers, antennas, -1)
-    drawn = streams.generator("antenna_noise", round_index).standard_normal((2, *received.shape))
-    received += noise_std * (drawn[0] + 1j * drawn[1])
-    return _real(_whitened(transmitters, received, noise_std, streams, round_index), packed)[:, :dimension]
+    stream, uses = streams.generator("antenna_noise", round_index), -(-dimension // 2) if packed else dimension
+    # (C A, m, 2) parts side by side, or (C A, 2, m) one after the other: as they are read
+    readings = np.empty((receivers * antennas, uses, 2) if packed else (receivers * antennas, 2, uses))
+    parts = np.moveaxis(readings, 2 if packed else 1, 0)
+    for part in parts:
+        for row in part:
+            row[:] = noise_std * stream.standard_normal(uses)
+    air.add_to(parts[0], parts[1])
+    _whiten(transmitters, parts, noise_std, streams, round_index)
+    return readings.reshape(receivers * antennas * (1 if packed else 2), -1)[:, :dimension]
 
 
-def _whitened(
-    transmitters: Transmitters, received: Complex, noise_std: float, streams: Streams, round_index: int
-) -> Complex:
-    # (C, A, n) what is received, with jamming, times Σ^{−1/2} of the block and subcarriers in which each symbol lies
+def _whiten(transmitters: Transmitters, parts: Values, noise_std: float, streams: Streams, round_index: int) -> None:
+    # What is received in two parts (2, C A, m), with jamming, times Σ^{−1/2} of the block and subcarriers in which each
+    # symbol lies, in place
     plan, per_symbol = transmitters.plan, 2 if transmitters.iq_packing else 1
     jammed = plan.jammer is not None and plan.jammer_gain > 0
     if not jammed or plan.jammer is None:
-        return received / noise_std
-    drawn = streams.generator("jammer_noise", round_index).standard_normal((2, received.shape[2]))
+        parts /= noise_std
+        return
+    drawn = streams.generator("jammer_noise", round_index).standard_normal((2, parts.shape[2]))
     jammer = plan.jammer_gain * plan.jammer.channel.reshape(-1, plan.jammer.channel.shape[2])
     for (first, end), arriving in zip(transmitters.ranges, jammer, strict=True):
-        symbols = slice(-(-first // per_symbol), -(-end // per_symbol))
-        part = received[0, :, symbols] + arriving[:, None] * (drawn[0, symbols] + 1j * drawn[1, symbols])
         size = np.linalg.norm(arriving)
         along = arriving / size
         shorter = 1.0 - 1.0 / np.sqrt(1.0 + (size / noise_std) ** 2)
-        received[0, :, symbols] = (part - shorter * along[:, None] * (along.conj() @ part)) / noise_std
-    return received
-
-
-def _real(symbols: Complex, packed: bool) -> NDArray[np.float64]:
-    # (S, d) the real numbers that symbols (C, A, n) stand for, quadratures apart where none is packed
-    parts = np.stack([symbols.real, symbols.imag], axis=-1 if packed else 2)
-    return parts.reshape(symbols.shape[0] * symbols.shape[1] * (1 if packed else 2), -1)
+        last = -(-end // per_symbol)
+        for begin in range(-(-first // per_symbol), last, _TILE):
+            tile = slice(begin, min(begin + _TILE, last))
+            part = parts[0, :, tile] + 1j * parts[1, :, tile]
+            part += arriving[:, None] * (drawn[0, tile] + 1j * drawn[1, tile])
+            part -= shorter * along[:, None] * (along.conj() @ part)
+            part /= noise_std
+            parts[0, :, tile], parts[1, :, tile] = part.real, part.imag

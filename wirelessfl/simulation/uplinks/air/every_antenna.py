@@ -29,15 +29,21 @@ class EveryAntenna:
             for part, phase in zip(parts, self._phases, strict=True):
                 part.add(symbols, phase * gain, late)
 
-    def received(self) -> NDArray[np.complex128]:
-        """(A, m) complex: m = n, or with I/Q packing the channel uses, the last of an odd n with one part alone."""
-        values = np.array([[np.asarray(part.received(), dtype=np.float64) for part in parts] for parts in self._air])
-        if not self._packed:
-            return np.asarray(values[:, 0] + 1j * values[:, 1])
-        even = np.pad(values[:, 0], ((0, 0), (0, values.shape[2] % 2)))
-        return np.asarray(even[:, 0::2] + 1j * even[:, 1::2])
+    def add_to(self, real: NDArray[np.float64], imaginary: NDArray[np.float64], scale: float = 1.0) -> None:
+        """Addition of the signals, times a scale, to real and imaginary parts (A, m), antenna by antenna.
+
+        m = n, or with I/Q packing the channel uses, the last of an odd n with one part alone.
+        """
+        for parts, re, im in zip(self._air, real, imaginary, strict=True):
+            values = [scale * np.asarray(part.received(), dtype=np.float64) for part in parts]
+            if self._packed:
+                values = [values[0][0::2], values[0][1::2]]
+            re[: len(values[0])] += values[0]
+            im[: len(values[1])] += values[1]
 
 
-def complex_noise(stream: np.random.Generator, antennas: int, channel_uses: int) -> NDArray[np.complex128]:
-    """(A, m) circular noise of standard deviation 1 per real dimension, independent between antennas."""
-    return np.asarray(stream.standard_normal((antennas, channel_uses, 2)).view(np.complex128)[..., 0])
+def complex_noise(stream: np.random.Generator, antennas: int, channel_uses: int, std: float) -> NDArray[np.complex128]:
+    """(A, m) circular noise of a standard deviation per real dimension, independent between antennas."""
+    noise = stream.standard_normal((antennas, channel_uses, 2))
+    noise *= std
+    return np.asarray(noise.view(np.complex128)[..., 0])

@@ -166,17 +166,22 @@ class Transmitters:
             training.append(TrainingRecord.of(plan.senders[block.positions], block))
             transmissions.append(record)
             norms[block.positions] = block.norm
-        arrived = {station: np.asarray((array or air).received()) for station, air in own.items()}
+        arrived = {station: np.asarray(air.received()) for station, air in own.items() if array is None}
         interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
+        louder = 1.0
         for policy in self.policies:
             if isinstance(policy, NormScaledPowerControl):
                 ((station, announced),) = plan.transmit.items()
                 settled = policy.settled(announced, norms)
                 louder = settled.server_gain / announced.server_gain
-                plan, arrived[station] = replace(plan, transmit={station: settled}), arrived[station] * louder
+                plan = replace(plan, transmit={station: settled})
+                arrived = {station: signal * louder for station, signal in arrived.items()}
                 transmissions = [record.scaled(louder) for record in transmissions]
         for station, signal in noise.items():
-            signal += arrived[station] + interference[station] if several else arrived[station]
+            if array is None:
+                signal += arrived[station] + interference[station] if several else arrived[station]
+            else:
+                array.add_to(signal.real, signal.imag, louder)
         return Received(plan, noise, interference, tuple(training), tuple(transmissions))
 
     @property

@@ -331,7 +331,7 @@ class OverTheAir(SlotUplink):
 
     def _noise_of_antennas(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.complex128]:
         stream = self.network.streams.generator("array_noise", round_index, station)
-        return self.air.channel_noise_std * complex_noise(stream, plan.heard.shape[4], self.num_symbols)
+        return complex_noise(stream, plan.heard.shape[4], self.num_symbols, self.air.channel_noise_std)
 
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         # (d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver
