@@ -117,6 +117,68 @@ class NodeMemory:
         }
 
 
+class RegisteredMemory:
+    """Columns of numbers about all registered nodes, read whole.
+
+    Reading a column costs nothing, writing as many steps as nodes are named; the state has the rows that were ever
+    written. Columns are made when their number is first known.
+    """
+
+    def __init__(self, **unknown: float) -> None:
+        """An empty table; ``unknown`` gives, by column, what stands for a node that was never written."""
+        self._unknown = unknown
+        self._columns: dict[str, NDArray[np.float64]] = {}
+        self._written = np.zeros(0, dtype=np.bool_)
+        self._restored: Mapping[str, Any] | None = None
+
+    def columns(self, registered: int) -> Mapping[str, NDArray[np.float64]]:
+        """Every column (K,); read only."""
+        self._begin(registered)
+        return self._columns
+
+    def write(self, registered: int, nodes: NDArray[np.int64], **columns: NDArray[np.float64]) -> None:
+        """Write of (n,) values into the rows of nodes, for some columns."""
+        self._begin(registered)
+        self._written[nodes] = True
+        for name, values in columns.items():
+            own = self._columns[name]
+            own.flags.writeable = True
+            own[nodes] = values
+            own.flags.writeable = False
+
+    def _begin(self, registered: int) -> None:
+        if not self._columns:
+            self._written = np.zeros(registered, dtype=np.bool_)
+            self._columns = {name: np.full(registered, value) for name, value in self._unknown.items()}
+            for column in self._columns.values():
+                column.flags.writeable = False
+        if self._restored is not None:
+            state, self._restored = self._restored, None
+            self.write(registered, state["nodes"], **{name: state[name] for name in self._unknown})
+
+    def state(self) -> dict[str, Any]:
+        """The nodes that were ever written, ascending, and their rows."""
+        if self._restored is not None:
+            return dict(self._restored)
+        nodes = np.flatnonzero(self._written).astype(np.int64)
+        columns = {name: column[nodes] for name, column in self._columns.items()}
+        return {"nodes": nodes, **({name: np.zeros(0) for name in self._unknown} | columns)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Table as a state has it, with the same columns.
+
+        Raises:
+            ValueError: it has other columns, or rows of another length.
+        """
+        nodes = np.asarray(state["nodes"])
+        found, wanted = set(state) - {"nodes"}, set(self._unknown)
+        lengths = {len(np.atleast_1d(values)) for values in state.values()}
+        ascending = nodes.ndim == 1 and bool(np.all(np.diff(nodes, prepend=-1) > 0))
+        if found != wanted or lengths != {len(nodes)} or nodes.dtype.kind != "i" or not ascending:
+            raise ValueError(f"a table of nodes with columns {sorted(found)}, expected {sorted(wanted)}")
+        self._columns, self._restored = {}, {name: np.array(values) for name, values in state.items()}
+
+
 class RemembersNodes:
     """A part whose state is one table of nodes.
 

@@ -11,15 +11,17 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from tests.simulation.scenarios import SMALL, run, small
+from tests.simulation.scenarios import PLAN, SMALL, run, small
 from tests.simulation.uplinks.cells import Play, play
 from tests.statistics import FALSE_ALARM
 from wirelessfl import api
 from wirelessfl.analysis.replay.recording import open_recording, verify
+from wirelessfl.assembly import build_simulation
 from wirelessfl.cli import main
 from wirelessfl.learning.selection import SelectUniform
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
 from wirelessfl.radio.digital_links import Link
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import ticks
@@ -227,11 +229,12 @@ def test_those_who_are_back_are_replaced_uniformly_from_the_others() -> None:
     jobs = JobsInFlight()
     for client in (2, 5):
         jobs.start(job(client), np.zeros(1, dtype=np.float32))
-    keep = KeepAtWork(SelectUniform(), 3, np.ones(8, dtype=np.int64), jobs=jobs)
+    eight = small(clients__count=8, clients__selection={"scheme": "uniform", "count": 3})
+    keep = KeepAtWork(SelectUniform(), 3, build_simulation(eight, PLAN).deployment.network, jobs=jobs)
     streams, draws = Streams(5), 6000
     counts = np.zeros(8)
     for round_index in range(1, draws + 1):
-        chosen = keep.select(round_index, streams)
+        chosen = keep.select(Moment(round_index, 0.0), streams)
         assert len(chosen) == 3 and {2, 5} <= set(chosen.tolist()) and np.all(np.diff(chosen) > 0)
         counts[chosen] += 1
     others = counts[[0, 1, 3, 4, 6, 7]]

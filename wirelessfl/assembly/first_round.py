@@ -147,7 +147,7 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
             rehearsed = _against_all_antennas(uplink, jamming, selection)
             if rehearsed is not None:
                 return rehearsed
-        clients = selection.select(1, network.streams)
+        clients = selection.select(_START)
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
         gain = _gain_needed(uplink, jamming, clients, instants)
         energy = jammer_energy(gain, uplink.num_symbols, jamming.noise)
@@ -171,10 +171,8 @@ def _against_all_antennas(
     # Drawn gains differ between rounds, those of a file between its snapshots
     step_s = fading.channels.spacing_s(_REHEARSED) if isinstance(fading, ImportedFading) else 0.0
     for round_index in range(1, _REHEARSED + 1):
-        moment, clients = (
-            Moment(round_index, step_s * (round_index - 1)),
-            selection.select(round_index, network.streams),
-        )
+        moment = Moment(round_index, step_s * (round_index - 1))
+        clients = selection.select(moment)
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
         if len(clients) == 0:
             continue

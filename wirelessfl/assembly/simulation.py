@@ -23,11 +23,11 @@ from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
+from wirelessfl.assembly.selection import build_selection, with_pilots
 from wirelessfl.assembly.slot import check_deadline
 from wirelessfl.learning import ExecutionPlan, Population
 from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
-from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
@@ -106,17 +106,17 @@ def build_simulation(
         state = start
     else:
         check_continues(state, start)
-    rule: Selection = make_object("clients.selection.scheme", scenario.clients.selection)
-    selection, wait_for = ClientSelection(rule, scenario.clients.most, samples), build_wait_for(scenario.timing)
+    selection, wait_for = build_selection(scenario, network), build_wait_for(scenario.timing)
     uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
+    selection = with_pilots(selection, uplink)
     faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
     residuals = uplink.residuals if isinstance(uplink, DigitalUplink | OverTheAir) else None
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
-        selection = KeepAtWork(rule, selection.count, samples, jobs=jobs)
+        selection = KeepAtWork(selection.rule, selection.count, network, jobs=jobs)
     memories: dict[str, Any] = {
         **network.memories(),
-        **({"selection": selection.heard} if rule.facts().reads else {}),
+        **selection.memories(),
         **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, error_feedback=residuals),
     }
     deployment = Deployment(

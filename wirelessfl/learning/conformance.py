@@ -19,8 +19,7 @@ from wirelessfl.errors import CheckFailed, ScenarioError, require
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.compression import Codec
 from wirelessfl.learning.faults import AvailabilityModel
-from wirelessfl.learning.selection import Selection, SelectionContext
-from wirelessfl.learning.selection.rules import Known
+from wirelessfl.learning.selection import Known, Selection, SelectionContext
 from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.memory import resumed_copy
 from wirelessfl.streams import Streams
@@ -169,6 +168,9 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
         columns: dict[Known, NDArray[np.float64]] = {
             "samples": np.floor(generator.uniform(1, 100, registered)),
             "gains": np.where(heard, generator.exponential(size=registered), np.nan),
+            "relative_gains": np.where(heard, generator.exponential(size=registered), np.nan),
+            "fresh_gains": generator.exponential(size=registered),
+            "fresh_relative_gains": generator.exponential(size=registered),
             "losses": np.where(heard, generator.gamma(2.0, size=registered), np.nan),
             "age": np.where(heard, np.floor(generator.uniform(1, round_index + 1, registered)), np.nan),
         }

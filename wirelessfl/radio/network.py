@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,11 @@ from wirelessfl.radio.observer import Observer
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.streams import Streams
+
+# Clients whose channels are drawn together where all registered ones send pilots, which bounds memory
+_AT_ONCE = 1 << 16
+# Transmissions of a round that draw errors of estimates of their own come before it, see ``ChannelSource``
+_PILOTS_OF_ALL = 4095
 
 # The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels
 _JAMMER = np.zeros(1, dtype=np.int64)
@@ -116,6 +121,22 @@ class Network:
         serving, rows = of_all["path_gain"].argmax(axis=1), np.arange(len(clients))
         own = Channels(**{name: values[rows, serving] for name, values in of_all.items()})
         return CellLinks(serving, self.as_links(clients, own), of_all["channel"])
+
+    def pilot_gains(self, moment: Moment) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """|ĥ_i|² (K,) of all registered clients at their receivers at an instant, mean over band and antennas; E|ĥ_i|².
+
+        Where channels stay the same over a round, these are the estimates of the round's transmissions. Where they
+        change, later ones have other channels and errors of their own.
+        """
+        if self.clients.varies:
+            moment = replace(moment, transmission=_PILOTS_OF_ALL)
+        gain, mean = np.empty(self.registry.count), np.empty(self.registry.count)
+        for first in range(0, self.registry.count, _AT_ONCE):
+            some = slice(first, min(first + _AT_ONCE, self.registry.count))
+            links = self.cell_links(np.arange(some.start, some.stop, dtype=np.int64), moment).own
+            gain[some] = (np.abs(links.estimate) ** 2).mean(axis=(1, 2, 3))
+            mean[some] = links.mean_estimate_power
+        return gain, mean
 
     def as_links(self, clients: NDArray[np.int64], found: Channels) -> SlotLinks:
         """Channels of ``clients`` together with what is known of the clients."""

@@ -55,11 +55,68 @@ class SelectPoisson(CoreVariant, core="wirelessfl.learning.selection:SelectPoiss
     rate: Share = key(0.2, "Probability that a client is selected in a round.")
 
 
+Csi = Annotated[
+    Literal["pilots", "last"],
+    Field(
+        description="Gains that the rule knows. pilots: all registered clients send pilots at the beginning of each "
+        "round; where channels change within a round, the transmission has another gain. last: those of each client's "
+        "last transmission; clients without one come first."
+    ),
+]
+
+
+class SelectBestChannel(
+    CoreVariant, core="wirelessfl.learning.selection:SelectBestChannel", core_names={"count": None}
+):
+    """A fixed number with the best channels."""
+
+    scheme: Literal["best_channel"] = key(
+        "best_channel", "The clients with the largest |ĥ|², path gain included, whoever they are."
+    )
+    count: Count = key(10, "Clients of each round.")
+    csi: Csi = "pilots"
+
+
+class SelectProportionalFair(
+    CoreVariant, core="wirelessfl.learning.selection:SelectProportionalFair", core_names={"count": None}
+):
+    """A fixed number with the best rates against their own averages."""
+
+    scheme: Literal["proportional_fair"] = key(
+        "proportional_fair",
+        "The clients with the largest log2(1 + SNR |ĥ|²/2) over their average rate of the rounds in which they were "
+        "heard.",
+    )
+    count: Count = key(10, "Clients of each round.")
+    window: Annotated[float, Field(ge=1, le=1e9)] = key(20.0, "Time constant t_c of the average rates [rounds].")
+    csi: Csi = "pilots"
+
+
+class SelectChannelThreshold(CoreVariant, core="wirelessfl.learning.selection:SelectChannelThreshold"):
+    """All clients with a channel that is good enough."""
+
+    scheme: Literal["channel_threshold"] = key(
+        "channel_threshold", "All clients whose |ĥ|²/E|ĥ|² is at least the threshold; a round may be empty."
+    )
+    threshold: Annotated[float, Field(ge=0, le=1e30)] = key(1.0, "Least |ĥ|²/E|ĥ|² of a client that is selected.")
+    csi: Csi = "pilots"
+
+
+class SelectOldest(CoreVariant, core="wirelessfl.learning.selection:SelectOldest", core_names={"count": None}):
+    """A fixed number that has not been heard for longest."""
+
+    scheme: Literal["age"] = key(
+        "age", "The clients with the largest age of information, the rounds since the server last heard them."
+    )
+    count: Count = key(10, "Clients of each round.")
+
+
 class ExternalSelection(
     External,
     family="selection",
     protocol="wirelessfl.learning.selection:Selection",
     check="wirelessfl.learning.conformance:check_selection",
+    context="wirelessfl.assembly.selection:SelectionSetting",
 ):
     """A rule of the user's own."""
 
@@ -70,8 +127,24 @@ class ExternalSelection(
 
 
 Selection = Annotated[
-    SelectAll | SelectUniform | SelectRoundRobin | SelectPoisson | ExternalSelection, Family("scheme", default="all")
+    SelectAll
+    | SelectUniform
+    | SelectRoundRobin
+    | SelectPoisson
+    | SelectBestChannel
+    | SelectProportionalFair
+    | SelectChannelThreshold
+    | SelectOldest
+    | ExternalSelection,
+    Family("scheme", default="all"),
 ]
+
+
+SizeUnknown = SelectPoisson | SelectChannelThreshold
+"""Rules by which the number of clients of a round is random."""
+
+ByChannel = SelectBestChannel | SelectProportionalFair | SelectChannelThreshold
+"""Rules that follow the gains of channels."""
 
 
 class Clients(Section):
@@ -86,10 +159,7 @@ class Clients(Section):
     @property
     def most(self) -> int:
         """The most clients that a round can have: as many as the rule says, else all."""
-        selection = self.selection
-        if isinstance(selection, SelectUniform | SelectRoundRobin | ExternalSelection):
-            return selection.count
-        return self.count
+        return self.count if isinstance(self.selection, SizeUnknown | SelectAll) else self.selection.count
 
     @property
     def rate(self) -> float | None:

@@ -6,7 +6,7 @@ Only what the scenario alone can tell; what needs the data (more clients than sa
 from wirelessfl.scenario.algorithm import FedAvg, FedProx
 from wirelessfl.scenario.array_consistency import array_power_rules
 from wirelessfl.scenario.base import Rule
-from wirelessfl.scenario.clients import SelectAll, SelectUniform
+from wirelessfl.scenario.clients import ByChannel, SelectAll, SelectUniform
 from wirelessfl.scenario.data import (
     Adult,
     Cifar10,
@@ -102,7 +102,14 @@ def _clients(scenario: Sections) -> list[Rule]:
     clients, active, wait_for = scenario.clients.count, scenario.clients.most, scenario.timing.wait_for
     wanted = wait_for.count if isinstance(wait_for, Quorum) else None
     jammer, colluding = jammer_of(scenario.uplink), scenario.privacy.colluding
+    selection = scenario.clients.selection
     return [
+        (
+            isinstance(selection, ByChannel) and isinstance(scenario.uplink, Ideal),
+            "clients.selection.scheme",
+            f"{selection.scheme} with uplink.kind: ideal, which has no channels",
+            "uplink.kind: over_the_air | digital | secure_aggregation, or a rule that does not follow gains",
+        ),
         (active > clients, "clients.selection.count", str(active), f"at most {clients}, the value of clients.count"),
         (
             wanted is not None and wanted > active,

@@ -11,7 +11,7 @@ from wirelessfl.scenario.channel import (
     RicianFading,
     StaticFading,
 )
-from wirelessfl.scenario.clients import SelectPoisson
+from wirelessfl.scenario.clients import SizeUnknown
 from wirelessfl.scenario.codec import NoCodec, RandK, Sign
 from wirelessfl.scenario.geography import ExternalPathLoss, NoPathLoss, SingleCell, Tr38901PathLoss
 from wirelessfl.scenario.power_control import (
@@ -144,7 +144,7 @@ def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) 
         found = f"{threshold} without neighbours"
         return [(threshold is not None, "uplink.threshold", found, "null, or uplink.neighbours set as well")]
     holders = neighbours + 1 if sparse and neighbours is not None else clients
-    known, least = not isinstance(scenario.clients.selection, SelectPoisson), holders // 2 + 1
+    known, least = not isinstance(scenario.clients.selection, SizeUnknown), holders // 2 + 1
     return [
         (
             not sparse and neighbours is not None,

@@ -80,6 +80,8 @@ class FinishedRound:
         """Variables per round and client, each (n,) or (n, T), NaN where a client has no value."""
         this = self.round
         columns = {"compute_time": this.compute_time}
+        if this.before.score is not None:
+            columns["selection_score"] = this.before.score
 
         def put(record: Any, **values: Any) -> None:
             for name, column in values.items():

@@ -123,6 +123,21 @@ class ServerRecord:
     epsilon_accounted: float
 
 
+@dataclass(frozen=True, eq=False)
+class Before:
+    """The part of a round before its clients are selected; nothing is spent in it by most rules.
+
+    Attributes:
+        airtime_s: seconds for which clients sent.
+        joules: spent by clients, public values; NaN where watts are unknown.
+        score: (n,) by which the selection preferred each client; None of rules without scores.
+    """
+
+    airtime_s: float = 0.0
+    joules: float = 0.0
+    score: NDArray[np.float64] | None = None
+
+
 @dataclass
 class Round:
     """One communication round over the ``n`` clients selected in it.
@@ -130,6 +145,7 @@ class Round:
     Attributes:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
+        before: what was done before the clients were selected.
         slot_opens: simulated seconds at which the uplink begins; with digital uplinks, the round.
         status: (n,) status of each client.
         worked: (n,) ticks for which each client has trained.
@@ -158,6 +174,7 @@ class Round:
 
     index: int
     clients: NDArray[np.int64]
+    before: Before = field(default_factory=Before)
     slot_opens: float = 0.0
     status: NDArray[np.uint8] = field(init=False)
     worked: NDArray[np.int64] = field(init=False)
@@ -197,6 +214,15 @@ class Round:
     def moment(self) -> Moment:
         """The instant at which the uplink begins."""
         return Moment(self.index, self.slot_opens)
+
+    @property
+    def time_on_air(self) -> NDArray[np.float64]:
+        """(n,) seconds on the air of each client: of its digital upload, else of the slot."""
+        if self.uploads is None:
+            return np.full(len(self.clients), self.server.airtime_s)
+        time = np.zeros(len(self.clients))
+        time[self.uploads.positions] = self.uploads.airtime_s
+        return time
 
     @property
     def not_finite(self) -> int:

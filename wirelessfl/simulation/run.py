@@ -16,11 +16,12 @@ from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory, restore_memories
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport, of_clients
 from wirelessfl.radio.network import Network
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
 from wirelessfl.simulation.recorder import FinishedRound
-from wirelessfl.simulation.records import Round, ServerRecord
+from wirelessfl.simulation.records import Before, Round, ServerRecord
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.selection import ClientSelection, JobsInFlight
 from wirelessfl.simulation.state import SimulationState
@@ -124,8 +125,7 @@ class Simulation:
     @property
     def slots(self) -> int:
         """Clients to expect in a round; there may be more where their number is random."""
-        parts = self.deployment
-        return len(parts.selection.select(1, parts.network.streams))
+        return self.deployment.selection.expected
 
     @property
     def diverged(self) -> bool:
@@ -149,17 +149,30 @@ class Simulation:
 
     def _rounds(self, cell: Cell, on_round: Callable[[FinishedRound, EventBatch], None]) -> Process:
         # The server's process: round after round, until a limit is reached
-        parts, state = self.deployment, self.state
+        state = self.state
         started = time.perf_counter() - state.wall_time
         while not state.ended:
             index = state.round_index + 1
-            this = Round(index, parts.selection.select(index, parts.network.streams))
-            if parts.roles is not None:
-                this.roles = parts.roles.of(this.clients)
+            this = yield from self._selected(cell, index)
+            if self.deployment.roles is not None:
+                this.roles = self.deployment.roles.of(this.clients)
             yield from self._round(cell, this)
             state.wall_time = this.wall_time = time.perf_counter() - started
             self._note_end(this)
             on_round(FinishedRound(this), cell.medium.drain())
+
+    def _selected(self, cell: Cell, index: int) -> Generator[simpy.Event, Any, Round]:
+        # A round with the clients selected for it, after the pilots by which they were
+        selection, airtime, joules = self.deployment.selection, 0.0, 0.0
+        chosen = selection.choose(Moment(index, seconds(cell.medium.now)))
+        if selection.pilots is not None:
+            yield cell.medium.occupy(selection.pilots.seconds)
+            each = np.full(self.deployment.network.registry.count, selection.pilots.joules)
+            airtime, joules = selection.pilots.seconds, float(each.sum())
+            cell.drain(np.arange(len(each)), each)
+        this = Round(index, chosen.clients)
+        this.before = Before(airtime, joules, chosen.score)
+        return this
 
     def _round(self, cell: Cell, this: Round) -> Process:
         self._check_availability(cell, this)
@@ -167,6 +180,7 @@ class Simulation:
         rows = deepcopy(self.state.client_rows) if restarts else {}
         collected = yield from self.deployment.uplink.collect(cell, this)
         self._charge(this, collected)
+        this.energy = this.energy.plus(this.before.joules)
         cell.charge_for_computing(this)
         if restarts:
             collected = yield from self._restart(cell, this, collected)
@@ -240,7 +254,7 @@ class Simulation:
         cell.medium.note(EventKind.EVALUATE, SERVER_NODE)
         this.server = ServerRecord(
             participants=len(heard),
-            airtime_s=collected.airtime,
+            airtime_s=this.before.airtime_s + collected.airtime,
             model_version=state.model_version,
             train_loss=loss,
             test_accuracy=assessed.test.accuracy,

@@ -11,13 +11,27 @@ from typing_extensions import override
 
 from wirelessfl.conformance import method_at
 from wirelessfl.errors import ScenarioError
-from wirelessfl.learning.selection import SelectAll, Selection, SelectionContext
-from wirelessfl.learning.selection.rules import Known
-from wirelessfl.memory import NodeMemory
+from wirelessfl.learning.selection import (
+    Chosen,
+    Known,
+    LearningSelection,
+    RoundFeedback,
+    ScoredSelection,
+    SelectAll,
+    Selection,
+    SelectionContext,
+)
+from wirelessfl.memory import Memory, RegisteredMemory, memories_among
+from wirelessfl.radio.network import Network
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_schedule import PilotCharge
 from wirelessfl.simulation.medium import END_EVENT, Report
 from wirelessfl.simulation.records import Round
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status
+
+# Slots of a round that are made before the first; more come as they are needed
+_MOST_EXPECTED = 1024
 
 
 @dataclass(frozen=True)
@@ -137,56 +151,103 @@ class ClientSelection:
     Attributes:
         rule: selects them.
         count: how many, at most.
-        samples: (K,) n_i of the registered clients.
+        network: channels of the clients by the laws of the scenario, for rules that read fresh gains.
+        pilots: what the pilots of all registered clients take for these; None where they cost nothing.
         heard: of those who took part the round of it, their channel and their loss; written where the rule reads it.
     """
 
     rule: Selection
     count: int
-    samples: NDArray[np.int64]
-    heard: NodeMemory = field(default_factory=partial(NodeMemory, heard_in=np.nan, gains=np.nan, losses=np.nan))
+    network: Network
+    pilots: PilotCharge | None = None
+    heard: RegisteredMemory = field(
+        default_factory=partial(RegisteredMemory, heard_in=np.nan, gains=np.nan, relative_gains=np.nan, losses=np.nan)
+    )
 
-    def select(self, round_index: int, streams: Streams) -> NDArray[np.int64]:
-        """Ascending numbers of the clients selected in a round.
+    @property
+    def expected(self) -> int:
+        """Clients to expect in a round; there may be more where their number is random."""
+        scored = isinstance(self.rule, ScoredSelection)
+        return min(self.count, _MOST_EXPECTED) if scored else len(self.select(Moment(1, 0.0)))
+
+    def select(self, moment: Moment, streams: Streams | None = None) -> NDArray[np.int64]:
+        """Ascending numbers of the clients selected in the round that begins at a moment."""
+        return self.choose(moment, streams).clients
+
+    def choose(self, moment: Moment, streams: Streams | None = None) -> Chosen:
+        """The clients selected in the round that begins at a moment, with their scores.
+
+        Args:
+            moment: the beginning of the round.
+            streams: randomness of the rule; None for that of the run.
 
         Raises:
             ScenarioError: a rule from outside gives something else.
         """
-        clients = self.rule.select(self._context(round_index, streams), self.count)
+        rule, registered = self.rule, self.network.registry.count
+        context = self._context(moment, streams or self.network.streams)
+        if isinstance(rule, ScoredSelection):
+            return rule.choose(context, self.count)
+        clients = rule.select(context, self.count)
         fits = isinstance(clients, np.ndarray) and clients.dtype == np.int64 and clients.ndim == 1
-        if not fits or len(clients) > self.count or np.any(np.diff(clients, prepend=-1, append=len(self.samples)) < 1):
+        if not fits or len(clients) > self.count or np.any(np.diff(clients, prepend=-1, append=registered) < 1):
             raise ScenarioError(
-                f"clients.selection.scheme: {type(self.rule).__name__} selected {clients}; allowed: at most "
-                f"{self.count} ascending int64 numbers from 0 to {len(self.samples) - 1}; `check_selection` tests it"
-                f"{method_at(self.rule, 'select')}"
+                f"clients.selection.scheme: {type(rule).__name__} selected {clients}; allowed: at most "
+                f"{self.count} ascending int64 numbers from 0 to {registered - 1}; `check_selection` tests it"
+                f"{method_at(rule, 'select')}"
             )
-        return clients
+        return Chosen(clients)
 
-    def _context(self, round_index: int, streams: Streams) -> SelectionContext:
+    def _context(self, moment: Moment, streams: Streams) -> SelectionContext:
+        registry = self.network.registry
+
         def known(column: str) -> NDArray[np.float64]:
-            return self.heard.recall(np.arange(len(self.samples)))[1][column]
+            return self.heard.columns(registry.count)[column]
+
+        def fresh(relative: bool) -> NDArray[np.float64]:
+            gain, mean = self.network.pilot_gains(moment)
+            return gain / mean if relative else gain
 
         sources: dict[Known, Callable[[], NDArray[np.float64]]] = {
-            "samples": lambda: self.samples.astype(np.float64),
+            "samples": lambda: registry.samples.astype(np.float64),
             "gains": lambda: known("gains"),
+            "relative_gains": lambda: known("relative_gains"),
+            "fresh_gains": lambda: fresh(relative=False),
+            "fresh_relative_gains": lambda: fresh(relative=True),
             "losses": lambda: known("losses"),
-            "age": lambda: round_index - known("heard_in"),
+            "age": lambda: moment.round_index - known("heard_in"),
         }
         reads = self.rule.facts().reads
         granted = {name: read for name, read in sources.items() if name in reads}
-        return SelectionContext(len(self.samples), round_index, streams, granted)
+        return SelectionContext(registry.count, moment.round_index, streams, granted)
 
     def note(self, this: Round, heard: NDArray[np.int64]) -> None:
         """Entry of a finished round, in which the clients at the positions ``heard`` were heard."""
         if not self.rule.facts().reads - {"samples"}:
             return
-        columns = self.heard.recall(this.clients)[1]
+        registered, unknown = self.network.registry.count, np.full(len(this.clients), np.nan)
+        gains, relative = unknown.copy(), unknown.copy()
         for record in this.links:
-            power = np.abs(record.links.estimate) ** 2
-            columns["gains"][record.positions] = power.mean(axis=(1, 2, 3))
-        columns["heard_in"][heard] = this.index
-        columns["losses"][heard] = this.train_loss(heard)
-        self.heard.write(this.clients, **columns)
+            power = (np.abs(record.links.estimate) ** 2).mean(axis=(1, 2, 3))
+            gains[record.positions] = power
+            relative[record.positions] = power / record.links.mean_estimate_power
+        estimated = np.flatnonzero(np.isfinite(gains))
+        self.heard.write(
+            registered,
+            this.clients[estimated],
+            gains=gains[estimated],
+            relative_gains=relative[estimated],
+        )
+        clients, losses = this.clients[heard], this.train_loss(heard)
+        self.heard.write(registered, clients, heard_in=np.full(len(heard), float(this.index)), losses=losses)
+        if isinstance(self.rule, LearningSelection):
+            duration = this.compute_time + this.time_on_air
+            self.rule.learn(RoundFeedback(registered, this.index, clients, gains[heard], losses, duration[heard]))
+
+    def memories(self) -> dict[str, Memory]:
+        """What it remembers of clients, where its rule reads anything of them."""
+        own = {"selection": self.heard} if self.rule.facts().reads else {}
+        return {**own, **memories_among(selection_rule=self.rule)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,13 +261,14 @@ class KeepAtWork(ClientSelection):
     jobs: JobsInFlight
 
     @override
-    def select(self, round_index: int, streams: Streams) -> NDArray[np.int64]:
+    def choose(self, moment: Moment, streams: Streams | None = None) -> Chosen:
         """The clients at work, and new ones drawn uniformly from the others."""
         at_work = self.jobs.clients
         if isinstance(self.rule, SelectAll) or not len(at_work):
-            return super().select(round_index, streams)
-        generator = streams.generator("selection", round_index)
+            return super().choose(moment, streams)
+        generator = (streams or self.network.streams).generator("selection", moment.round_index)
         # So many in random order hold, after those at work have been left out, at least as many as are missing.
-        drawn = generator.choice(len(self.samples), size=self.count, replace=False)
+        drawn = generator.choice(self.network.registry.count, size=self.count, replace=False)
         new = drawn[~np.isin(drawn, at_work)][: self.count - len(at_work)]
-        return np.sort(np.concatenate([at_work, new])).astype(np.int64)
+        clients = np.sort(np.concatenate([at_work, new])).astype(np.int64)
+        return Chosen(clients)

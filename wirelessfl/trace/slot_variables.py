@@ -9,6 +9,12 @@ _per_slot = partial(Variable, dims=("round", "slot"))
 
 SLOT_VARIABLES = (
     _per_slot("client_id", "1", "client in this slot, −1 if empty", dtype="i8", required=True, label="client"),
+    _per_slot(
+        "selection_score",
+        "1",
+        "number by which the selection preferred the client; NaN where it was not preferred by one",
+        label="score of the selection",
+    ),
     _per_slot("channel_re", "1", "channel h_i with path gain, real part", gain=True, label="Re h"),
     _per_slot("channel_im", "1", "channel h_i with path gain, imaginary part", gain=True, label="Im h"),
     _per_slot("csi_re", "1", "channel estimate ĥ_i, real part", gain=True, label="Re ĥ"),

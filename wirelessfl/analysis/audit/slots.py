@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.learning.faults import BernoulliAvailability
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import all_ticks
 from wirelessfl.simulation.records import Round
@@ -103,7 +104,7 @@ class SecretSlots:
 
     def drawn(self, round_index: int, streams: Streams) -> Slot:
         """Clients that the server selects and receives."""
-        clients = self.parts.selection.select(round_index, streams)
+        clients = self.parts.selection.select(Moment(round_index, 0.0), streams)
         return self._slot(round_index, clients, self.heard(clients, round_index, streams))
 
     def attended(self, round_index: int, streams: Streams) -> list[Slot]:

@@ -1,0 +1,56 @@
+"""The selection of clients: its rule, and what it knows of the run."""
+
+from dataclasses import dataclass, replace
+
+from wirelessfl.assembly.objects import make_object
+from wirelessfl.learning.selection import Selection
+from wirelessfl.learning.selection.protocol import FRESH
+from wirelessfl.radio import Network, db_to_linear, dbm_to_watts, thermal_noise_density
+from wirelessfl.radio.slot_schedule import PilotCharge
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import Ideal
+from wirelessfl.simulation.selection import ClientSelection
+from wirelessfl.simulation.uplinks import OverTheAir, Uplink
+
+
+@dataclass(frozen=True)
+class SelectionSetting:
+    """Facts of a run for rules that follow rates.
+
+    Attributes:
+        snr: SNR_i of a gain 1, 2p/(N0 B), against the noise of one real dimension in the full band.
+    """
+
+    snr: float
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "SelectionSetting":
+        """Facts of a scenario; an uplink without a radio has the ratio 0."""
+        uplink = scenario.uplink
+        if isinstance(uplink, Ideal):
+            return cls(0.0)
+        if uplink.snr_db is not None:
+            return cls(db_to_linear(uplink.snr_db))
+        assert uplink.tx_power_dbm is not None, "the scenario names exactly one of the two"
+        noise = thermal_noise_density(scenario.channel.noise_figure_db) * scenario.timing.bandwidth_hz
+        return cls(2.0 * dbm_to_watts(uplink.tx_power_dbm) / noise)
+
+
+def build_selection(scenario: Scenario, network: Network) -> ClientSelection:
+    """The selection of the clients of each round.
+
+    Raises:
+        ScenarioError: a rule of the user's own cannot be used.
+    """
+    rule: Selection = make_object(
+        "clients.selection.scheme", scenario.clients.selection, context=SelectionSetting.of(scenario)
+    )
+    return ClientSelection(rule, scenario.clients.most, network)
+
+
+def with_pilots(selection: ClientSelection, uplink: Uplink) -> ClientSelection:
+    """The selection, with what the pilots of all registered clients take where its rule reads fresh gains."""
+    if not selection.rule.facts().reads & FRESH or not isinstance(uplink, OverTheAir) or uplink.schedule.pilots is None:
+        return selection
+    seconds = uplink.schedule.pilot_s(selection.network.registry.count)
+    return replace(selection, pilots=PilotCharge(seconds, uplink.schedule.pilots.joules, 0.0))
