@@ -91,6 +91,7 @@ WITHOUT_A_CLOCK = {
     "selection": "selects around the jobs in flight",
     "rehearsal": "runs the simulation without training",
     "uplinks/exact": "waits as every uplink with a slot does, in uplinks/slot",
+    "uplinks/robust": "writes what a rule kept",
     "roles": "what clients send that do not follow the protocol",
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
     "uplinks/air/excess": "steps of a slot",

@@ -27,6 +27,7 @@ KEYS = {
     "placement": "channel.placement.scheme",
     "power_control": "uplink.power_control.policy",
     "receiver": "uplink.receiver.combiner",
+    "robust": "training.robust.rule",
     "selection": "clients.selection.scheme",
     "server_optimizer": "training.server_optimizer.name",
 }

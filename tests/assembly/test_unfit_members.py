@@ -92,6 +92,12 @@ UNFIT = [
         ".plan (silent) returned (1,), needs (6,) truth values",
     ),
     ("receiver", "combine", "return was[0]", ".combine returned (1, 1), needs (1, 1, 1)"),
+    ("robust", "combine", "return was.value", ".combine returned a ndarray, needs a Combined"),
+    (
+        *("robust", "combine", "return dataclasses.replace(was, kept=was.kept[:1])"),
+        ".combine (kept) returned (1,), needs (6,)",
+    ),
+    ("robust", "least", "return 7", ".least returned 7, needs 1 to 6"),
     ("selection", "select", "return list(was)", "allowed: at most 4 ascending int64 numbers from 0 to 5"),
     ("server_optimizer", "step", "return was[0]", ".step returned a Tensor, needs a tuple of 2"),
     ("server_optimizer", "step", "return was[0][:3], was[1]", "gives {'model': ((3,), torch.float32)}; allowed: "),

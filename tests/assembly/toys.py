@@ -111,6 +111,7 @@ TOYS = {
     ),
     "algorithm": Toy("wirelessfl.learning.algorithms.fedavg:FedAvg", "step"),
     "server_optimizer": Toy("wirelessfl.learning.server_optimizers.sgd:ServerSgd", "step"),
+    "robust": Toy("wirelessfl.learning.robust.median:Median", "combine", needs={"uplink": {"kind": "digital"}}),
     "fading": Toy("wirelessfl.radio.fading:Rayleigh", "draw"),
     "correlation": Toy("wirelessfl.radio.propagation.fading:BlockFading", "gains", keys=_DOPPLER),
     "path_loss": Toy("wirelessfl.radio.propagation.path_loss:LogDistance", "loss_db", _LAW, keys=_REFERENCE),

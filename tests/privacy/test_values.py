@@ -27,7 +27,15 @@ from wirelessfl.privacy import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.releases import PARTS, RELEASES, LossReport, NoAmplification, UnvouchedRelease, WaveformRelease
+from wirelessfl.privacy.releases import (
+    PARTS,
+    RELEASES,
+    LossReport,
+    NoAmplification,
+    RobustRelease,
+    UnvouchedRelease,
+    WaveformRelease,
+)
 
 FACTS = facts_of([40, 60])
 EVERYONE = np.array([0, 1])
@@ -43,6 +51,7 @@ EXAMPLES: list[Release] = [
     WaveformRelease.of(air_release(FACTS, EVERYONE), "non_negative"),
     BareRelease(2, EVERYONE),
     LossReport(2, EVERYONE),
+    RobustRelease(2, EVERYONE),
     UnvouchedRelease(2, EVERYONE, "my_module:Mechanism"),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", HaarNoise(64, "weighted"), QuantileClip(2.0)),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS),

@@ -21,7 +21,7 @@ from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Role, Status, open_trace
 
-ROLES = [{"role": "sign_flip"}, {"role": "scaled", "factor": 3.0}, {"role": "free_rider"}]
+ROLES = [{"role": "sign_flip", "factor": 2.0}, {"role": "scaled", "factor": 3.0}, {"role": "free_rider"}]
 UPLINKS: dict[str, dict[str, Any]] = {
     "ideal": {"kind": "ideal"},
     "digital": {"kind": "digital"},
@@ -93,7 +93,7 @@ def test_without_roles_nothing_changes() -> None:
 REFUSED = [
     ([{"role": "silent", "count": 7}], r"clients\.roles\.0\.count: found 7; allowed: at most 6 of 6 clients"),
     ([{"count": 4}, {"fraction": 0.5}], r"clients\.roles\.1\.fraction: found 0\.5, which is 3 clients; .* at most 2"),
-    ([{"role": "label_flip", "factor": 2}], r"clients\.roles\.0\.factor: found 2.* allowed: null, or scaled"),
+    ([{"role": "label_flip", "factor": 2}], r"clients\.roles\.0\.factor: found 2.* allowed: null, or sign_flip"),
     ([{"role": "silent", "count": 1, "fraction": 0.1}], r"exactly one of count and fraction"),
     ([{"role": "thief"}], r"clients\.roles\.0\.role: found thief; allowed: label_flip \| sign_flip"),
     ([{"role": "scaled", "factor": 0}], r"clients\.roles\.0\.factor: found 0; allowed: a number above 0"),
@@ -116,7 +116,7 @@ def test_what_goes_with_no_uplink_of_that_kind_is_refused() -> None:
         "uplink": {"power_control": {"policy": "truncated_inversion"}, "modulation": {"scheme": "obda"}},
         "faults": {"fade_threshold": 0.1},
     }
-    with pytest.raises(ScenarioError, match=r"found scaled with the modulation obda"):
+    with pytest.raises(ScenarioError, match=r"found scaled by 10 with the modulation obda"):
         small(clients__roles=scaled, **votes)
     run(small(clients__roles=[*cheat, {"role": "sign_flip"}, {"role": "free_rider"}], **votes))
     with pytest.raises(ScenarioError, match=r"uplink\.jammer\.role: found rotating with clients\.roles"):
@@ -151,7 +151,7 @@ def test_the_mean_is_that_of_what_they_send(name: str) -> None:
     simulation, this, step = step_of(scenario)
     honest = first_updates(small(rounds=1, uplink=uplink))
     factor = np.ones(6)
-    factor[of(simulation, Role.SIGN_FLIP)] = -1.0
+    factor[of(simulation, Role.SIGN_FLIP)] = -2.0
     factor[of(simulation, Role.SCALED)] = 3.0
     factor[of(simulation, Role.FREE_RIDER)] = 0.0
     weight = simulation.deployment.network.registry.weight(np.arange(6))
@@ -207,7 +207,7 @@ def test_asynchronous_clients_have_roles_too() -> None:
     simulation, _, step = step_of(small(clients__roles=ROLES, **changes))
     _, _, plain = step_of(small(**changes))
     honest, weight = first_updates(small(**changes)), simulation.deployment.network.registry.weight(np.arange(6))
-    less = {Role.SIGN_FLIP: -2.0, Role.SCALED: 2.0, Role.FREE_RIDER: -1.0}
+    less = {Role.SIGN_FLIP: -3.0, Role.SCALED: 2.0, Role.FREE_RIDER: -1.0}
     change = sum(
         more * weight[of(simulation, role)[0]] * honest[of(simulation, role)[0]] for role, more in less.items()
     )
@@ -261,8 +261,13 @@ def test_sign_flips_and_free_riders_over_the_air() -> None:
     changes = {"rounds": 1, "uplink": AIR}
     _, _, step = step_of(small(**changes))
     honest = first_updates(small(**changes))
-    for role, change in ((Role.SIGN_FLIP, -2.0), (Role.FREE_RIDER, -1.0)):
-        simulation, this, other = step_of(small(clients__roles=[{"role": role.name.lower()}], **changes))
+    louder = {"role": "sign_flip", "factor": 1.5}
+    for role, change, keys in (
+        (Role.SIGN_FLIP, -2.0, {"role": "sign_flip"}),
+        (Role.SIGN_FLIP, -2.5, louder),
+        (Role.FREE_RIDER, -1.0, {"role": "free_rider"}),
+    ):
+        simulation, this, other = step_of(small(clients__roles=[keys], **changes))
         (client,), weight = of(simulation, role), simulation.deployment.network.registry.weight(np.arange(6))
         np.testing.assert_allclose(other - step, change * weight[client] * honest[client] / weight.sum(), atol=1e-6)
         assert (this.slots["tx_energy"][client] == 0.0) == (role == Role.FREE_RIDER)

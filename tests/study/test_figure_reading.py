@@ -135,6 +135,8 @@ def test_no_text_is_cut_off_or_hidden(tmp_path: Path, factors: tuple[Factor, ...
         ("training.epochs", "epochs"),
         ("rounds", "rounds"),
         ("uplink", "uplink"),
+        ("clients.roles.0", "roles"),
+        ("clients.roles.0.fraction", "fraction (roles)"),
     ],
 )
 def test_keys_have_words_and_units(path: str, words: str) -> None:

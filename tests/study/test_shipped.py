@@ -24,6 +24,8 @@ def test_the_shelf() -> None:
         "ota-digital-secagg",
         "jammer-antennas",
         "codecs",
+        "robust-rules",
+        "attacks-uplinks",
     }
 
 

@@ -6,7 +6,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from wirelessfl.assembly.inputs import found
-from wirelessfl.assembly.learning import build_algorithm
+from wirelessfl.assembly.learning import build_algorithm, build_robust_rule
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.slot import largest_doppler_hz
 from wirelessfl.errors import ScenarioError
@@ -66,7 +66,8 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
     access = Tdma() if uplink.access == "tdma" else Ofdma()
     facts = build_algorithm(scenario).facts()
     residuals = ErrorFeedback() if isinstance(uplink.codec, LossyCodec) and uplink.codec.error_feedback else None
-    uploads = DigitalUplink(links, dimension, access, codec, facts.payload, facts.numbers, residuals)
+    rule = build_robust_rule(scenario)
+    uploads = DigitalUplink(links, dimension, access, codec, facts.payload, facts.numbers, residuals, rule)
     bits = uploads.payload_bits
     if not isinstance(bits, int | np.integer) or bits < 1:
         raise ScenarioError(f"uplink.codec.name: bits of {type(codec).__name__} are {bits!r}; allowed: 1, 2, ...")

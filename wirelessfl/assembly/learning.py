@@ -13,7 +13,7 @@ from wirelessfl.assembly.inputs import DATASET, found
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.plan import check_clients
 from wirelessfl.assembly.roles import with_poisoned_labels
-from wirelessfl.conformance import given, method_at
+from wirelessfl.conformance import given, method_at, misfit
 from wirelessfl.errors import CheckFailed, DataError, ScenarioError, defined_at
 from wirelessfl.learning import (
     Algorithm,
@@ -43,6 +43,7 @@ from wirelessfl.learning.data.adult import Scaling
 from wirelessfl.learning.held_out import hold_out
 from wirelessfl.learning.local_conformance import check_samples
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
+from wirelessfl.learning.robust import RobustRule
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.data import LabelledSet, NaturalPartition, Synthetic
@@ -256,6 +257,20 @@ def build_algorithm(scenario: Scenario) -> Algorithm:
     steps = LocalSteps(training.optimizer.momentum if isinstance(training.optimizer, Sgd) else 0.0)
     made: Algorithm = make_object("training.algorithm.name", training.algorithm, context=steps)
     given("algorithm", made, "facts", made.facts(), AlgorithmFacts)
+    return made
+
+
+def build_robust_rule(scenario: Scenario) -> RobustRule:
+    """The rule by which the server combines single updates.
+
+    Raises:
+        ScenarioError: one from outside that cannot be used.
+    """
+    made: RobustRule = make_object("training.robust.rule", scenario.training.robust)
+    least = given("robust", made, "least", made.least(), int)
+    most = scenario.clients.most
+    if not 1 <= least <= most:
+        raise misfit("robust", made, "least", str(least), f"1 to {most}, the updates that a round can have")
     return made
 
 

@@ -4,7 +4,7 @@ import math
 from typing import Any, assert_never
 
 from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplink
-from wirelessfl.assembly.learning import build_algorithm
+from wirelessfl.assembly.learning import build_algorithm, build_robust_rule
 from wirelessfl.assembly.modulation import build_modulation, symbol_count
 from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD, build_calibration, build_power_control, gradient_step
 from wirelessfl.assembly.reception import build_receiver
@@ -89,7 +89,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
     uplink = scenario.uplink
     match uplink:
         case Ideal():
-            return IdealUplink(network.registry, dimension)
+            return IdealUplink(network.registry, dimension, build_robust_rule(scenario))
         case OverTheAirSection():
             symbols, loudest = symbol_count(scenario, uplink, dimension), symbol_energy(scenario, dimension)
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, symbols, loudest)

@@ -15,8 +15,8 @@ from wirelessfl.streams import Streams
 from wirelessfl.trace import Role
 
 OUTSIDE_THE_LEDGER = (
-    "Clients that send more than the clip or their power budget allow (the roles scaled and power_cheat over the air) "
-    "have no guarantee and are not in either ε; what they send changes the guarantees of the others in nothing."
+    "Clients that send more than the clip or their power budget allows (clients.roles with a factor above 1, over the "
+    "air) have no guarantee and are not in either ε; the guarantees of the others do not depend on them."
 )
 
 

@@ -16,7 +16,14 @@ from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data, found
-from wirelessfl.assembly.learning import build_algorithm, build_model, build_population, build_training, on_device
+from wirelessfl.assembly.learning import (
+    build_algorithm,
+    build_model,
+    build_population,
+    build_robust_rule,
+    build_training,
+    on_device,
+)
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network, observer_remark
 from wirelessfl.assembly.objects import RunFacts, make_object
@@ -207,7 +214,7 @@ def _build_uplink(
     uplink: Uplink = (
         build_uplink(scenario, network, dimension, statement)
         if central is None
-        else TrustedServer(network.registry, dimension, central, network.streams)
+        else TrustedServer(network.registry, dimension, build_robust_rule(scenario), central, network.streams)
     )
     jammer = jammer_of(scenario.uplink)
     if jammer is not None and isinstance(uplink, OverTheAir):

@@ -23,6 +23,7 @@ from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.radio_consistency import radio_rules
+from wirelessfl.scenario.robust_consistency import robust_rules
 from wirelessfl.scenario.role_consistency import role_rules
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Asynchronous, Quorum
@@ -39,10 +40,11 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 
 def scenario_rules(scenario: Sections) -> list[Rule]:
     """Rules between the sections."""
+    of_the_radio = (array_power_rules, mac_rules, modulation_rules, radio_rules)
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
     return [
         rule
-        for rules_of in (*own, uplink_rules, array_power_rules, mac_rules, modulation_rules, radio_rules, role_rules)
+        for rules_of in (*own, uplink_rules, *of_the_radio, role_rules, robust_rules)
         for rule in rules_of(scenario)
     ]
 

@@ -21,6 +21,7 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
+from wirelessfl.scenario.robust import MeanRule, RobustRule
 from wirelessfl.scenario.server_optimizer import ServerOptimizer, ServerSgd
 
 
@@ -162,6 +163,10 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
     algorithm: Algorithm = key(Upcycled(), "Local objective, what clients keep and send, and the server's step.")
     server_optimizer: ServerOptimizer = key(
         ServerSgd(), "What the server does with the aggregated update before the algorithm's step; costs no privacy."
+    )
+    robust: RobustRule = key(
+        MeanRule(),
+        "How the server combines the single updates of a round; with too few for the rule the round is given up.",
     )
     optimizer: Optimizer = key(Sgd(), "Local optimizer.")
     lr_schedule: Annotated[Steps, StepsOf(PositiveSingle)] | None = key(

@@ -93,6 +93,7 @@ class FinishedRound:
             "compute_energy_j": this.compute_joules,
             "staleness": this.staleness,
             "role": this.roles,
+            "robust_kept": this.kept,
             "local_accuracy": None if this.accuracies is None else this.accuracies.at(this.clients),
         }
         columns |= {name: np.asarray(column) for name, column in of_clients.items() if column is not None}

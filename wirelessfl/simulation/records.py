@@ -153,6 +153,7 @@ class Round:
         compute_joules: (n,) energy of local training; None where it is not counted.
         staleness: (n,) steps by which the model that a client trained is behind; None with rounds.
         roles: (n,) of clients that do not follow the protocol; None where all do.
+        kept: (n,) part of each update that a robust rule kept; None without one.
         links: channels, later ones in place of earlier ones of the same client.
         training: local training of those who are heard.
         transmissions: analogue transmissions.
@@ -182,6 +183,7 @@ class Round:
     compute_joules: NDArray[np.float64] | None = None
     staleness: NDArray[np.float64] | None = None
     roles: NDArray[np.uint8] | None = None
+    kept: NDArray[np.float64] | None = None
     links: list[LinkRecord] = field(default_factory=list)
     training: list[TrainingRecord] = field(default_factory=list)
     transmissions: list[TransmissionRecord] = field(default_factory=list)

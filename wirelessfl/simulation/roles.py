@@ -42,11 +42,13 @@ class Roles:
 
     def exceed(self, clients: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n,) whether what a client sends may exceed every bound that the ledger counts with."""
-        return self.have(clients, Role.SCALED, Role.POWER_CHEAT) & np.bool_(self.over_the_air)
+        return np.asarray(self.amplitudes(clients) > 1.0)
 
     def amplitudes(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) factors of the amplitudes that clients send with."""
-        return self._factors(clients, Role.SCALED, Role.POWER_CHEAT) if self.over_the_air else np.ones(len(clients))
+        if not self.over_the_air:
+            return np.ones(len(clients))
+        return self._factors(clients, Role.SIGN_FLIP, Role.SCALED, Role.POWER_CHEAT)
 
     def acted(
         self, clients: NDArray[np.int64], dimension: int, train: Callable[[NDArray[np.int64]], Iterator[CohortBlock]]
@@ -82,8 +84,9 @@ class Roles:
             yield CohortBlock(idle, updates, nothing, nothing, unknown)
 
     def _upload_factors(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
-        factors = np.ones(len(clients)) if self.over_the_air else self._factors(clients, Role.SCALED)
-        return np.where(self.have(clients, Role.SIGN_FLIP), -1.0, factors)
+        scaled = (Role.SIGN_FLIP, Role.SCALED)
+        factors = np.ones(len(clients)) if self.over_the_air else self._factors(clients, *scaled)
+        return np.where(self.have(clients, Role.SIGN_FLIP), -factors, factors)
 
     def _factors(self, clients: NDArray[np.int64], *roles: Role) -> NDArray[np.float64]:
         found = np.ones(len(clients))

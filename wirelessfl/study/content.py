@@ -23,6 +23,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("training", "privacy", "clipping", "update"): "step",
     ("clients", "roles"): (),
     ("evaluate", "client_drift"): False,
+    ("training", "robust"): {"rule": "mean"},
     ("privacy", "observer"): None,
     ("uplink", "codec", "error_feedback"): False,
     ("uplink", "grant_delay_s"): 0.0,

@@ -31,15 +31,16 @@ _WORDS = {
     "pathloss": "path loss",
     "p": "probability",
 }
-_OWN = {"epsilon", "p", "lr", "mu", "alpha", "lambda", "clip", "steps", "limit", "share", "bits", "rate", "root"}
+_OWN = {"epsilon", "p", "lr", "mu", "alpha", "lambda", "clip", "steps", "limit", "share", "bits", "rate", "root", "fraction"}
 
 
 def key_words(path: str) -> str:
     """Words for a key path, with its unit.
 
     The end of the path says what it is; a kind is named by what it is a kind of, a count by what is counted, and an end
-    that many sections have, such as ε, together with its section.
+    that many sections have, such as ε, together with its section. Of an item of a list the list is named.
     """
+    path = ".".join(part for part in path.split(".") if not part.isdecimal())
     above, end = [*path.split("."), ""][-3:-1] if "." in path else ["", path]
     if end in _KINDS and above:
         return _words(above)

@@ -103,4 +103,11 @@ SLOT_VARIABLES = (
         flags=Role,
         label="role",
     ),
+    _per_slot(
+        "robust_kept",
+        "1",
+        "part of the update that the robust rule kept; NaN where it did not arrive, or with the mean",
+        label="part kept by the rule",
+        percent=True,
+    ),
 )

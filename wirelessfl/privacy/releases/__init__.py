@@ -4,7 +4,14 @@ To add a mechanism, write one record here that satisfies ``Release`` and list it
 """
 
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease, of_clients
+from wirelessfl.privacy.releases.base import (
+    BareRelease,
+    LossReport,
+    Release,
+    RobustRelease,
+    UnvouchedRelease,
+    of_clients,
+)
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (
@@ -26,6 +33,7 @@ __all__ = [
     "LossReport",
     "NoAmplification",
     "Release",
+    "RobustRelease",
     "SecureSum",
     "ServerNoiseRelease",
     "UnvouchedRelease",

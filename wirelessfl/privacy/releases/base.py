@@ -136,6 +136,21 @@ class LossReport(BareRelease):
 
 
 @dataclass(frozen=True, eq=False)
+class RobustRelease(BareRelease):
+    """Aggregate of a robust rule, to which a trusted server added noise that is made for the sum."""
+
+    route: ClassVar[str] = "the noise that the server adds to the result of a robust rule"
+
+    @property
+    @override
+    def reason(self) -> str:
+        return (
+            "one client may move the result of a robust rule by more than its share of the mean, for which the noise "
+            "is made"
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class UnvouchedRelease(BareRelease):
     """Upload by code from outside that sees private data and leaves no record of what it costs.
 

@@ -24,13 +24,14 @@ from wirelessfl.privacy.laws import (
     WhiteNoise,
 )
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease
+from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, RobustRelease, UnvouchedRelease
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.waveform import WaveformRelease
 
 RELEASES: tuple[type[Release], ...] = (
-    *(AirRelease, BareRelease, LossReport, DpSgdRelease, ServerNoiseRelease, UnvouchedRelease, WaveformRelease),
+    *(AirRelease, BareRelease, LossReport, DpSgdRelease, RobustRelease, ServerNoiseRelease, UnvouchedRelease),
+    WaveformRelease,
     ZcdpRelease,
 )
 """The package's own kinds of release; of one from outside a trace holds all fields as settings."""

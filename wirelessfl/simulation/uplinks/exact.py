@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
+from wirelessfl.learning.robust import CollectedRows, Combined, Mean, RobustRule, RowRule
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
-from wirelessfl.privacy import BareRelease
+from wirelessfl.privacy import BareRelease, Release, RobustRelease
 from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Link, Registry, SlotPlan, Superposition
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime
 from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Energy, Round, TrainingRecord
-from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, Reading, ServerNoise
+from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, NotAuditable, Reading, ServerNoise
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 
@@ -30,10 +31,12 @@ class ExactUplink(SlotUplink):
     Attributes:
         registry: the registered clients.
         dimension: d.
+        rule: how the server combines what has arrived.
     """
 
     registry: Registry
     dimension: int
+    rule: RobustRule
     rotating_jammer = False
     airtime = 0.0
 
@@ -51,22 +54,40 @@ class ExactUplink(SlotUplink):
             training.append(TrainingRecord.of(plan.senders[block.positions], block))
         return np.asarray(total.received(), dtype=np.float64), tuple(training)
 
+    def combined(
+        self, plan: SlotPlan, blocks: Iterable[CohortBlock], weight: NDArray[np.float64]
+    ) -> tuple[Combined | None, tuple[TrainingRecord, ...]]:
+        """What a robust rule makes of the senders' updates with (k,) weights, and the records of their training."""
+        rows, training = CollectedRows(self.rule, weight, self.dimension), []
+        for block in blocks:
+            rows.add(block.updates, block.positions)
+            training.append(TrainingRecord.of(plan.senders[block.positions], block))
+        return rows.combined(), tuple(training)
+
 
 @dataclass(frozen=True)
 class IdealUplink(ExactUplink):
     """The noise-free reference: exact aggregation Σ p_i Δ_i / Σ p_i over those who reported, at no cost."""
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """The weighted mean; its release has no noise, so that no guarantee holds."""
+        """The weighted mean, or that of a robust rule; its release has no noise, so that no guarantee holds."""
         clients = this.clients[plan.senders]
         weight = self.registry.weight(clients)
-        total, training = self.summed(plan, blocks, weight)
+        if isinstance(self.rule, Mean):
+            total, training = self.summed(plan, blocks, weight)
+            found: Combined | None = Combined(total / weight.sum(), np.ones(len(clients)))
+        else:
+            found, training = self.combined(plan, blocks, weight)
+        nothing = Combined(np.zeros(self.dimension), np.zeros(len(clients)))
+        combined = nothing if found is None else found
         return Reception(
-            aggregate=total / weight.sum(),
+            aggregate=combined.value,
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=np.zeros(len(clients)),
             training=training,
             energy=Energy(math.nan, math.nan),
+            kept=None if isinstance(self.rule, Mean) else combined.kept,
+            steps=found is not None,
         )
 
     def audit_view(self) -> AuditView:
@@ -113,24 +134,43 @@ class TrustedServer(ExactUplink):
         return True
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """Σ (p_i/q) Δ_i + noise; the noise alone where nobody sends."""
+        """Σ (p_i/q) Δ_i + noise; the noise alone where nobody sends.
+
+        A robust rule gives Δ in place of the sum, to which the same noise is added; of too few updates there is none.
+        """
         clients = this.clients[plan.senders]
         weights = server_weights(self.registry.weight(clients), self.central.sample_rate)
         clipped = (self.central.clip_block(block, this.index) for block in blocks)
-        total, training = self.summed(plan, clipped, weights)
+        releases: tuple[Release, ...] = (self.central.release(this.index, clients, self.dimension),)
+        kept, total = None, np.zeros(self.dimension)
+        if isinstance(self.rule, Mean):
+            total, training = self.summed(plan, clipped, weights)
+        else:
+            found, training = self.combined(plan, clipped, weights)
+            kept = np.zeros(len(clients)) if found is None else found.kept
+            if found is not None:  # scaled rows keep the sum within the bound that the noise is made for
+                total = found.value * weights.sum() if isinstance(self.rule, RowRule) else found.value
+            if not isinstance(self.rule, RowRule):
+                releases = (RobustRelease(this.index, clients),)
+        released = kept is None or isinstance(self.rule, RowRule) or bool(kept.any())
         noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
         noise_std = self.central.noise_std(this.index)
         return Reception(
             aggregate=total + noise,
-            releases=(self.central.release(this.index, clients, self.dimension),),
+            releases=releases,
             battery_drain_j=np.zeros(len(clients)),
             training=training,
             energy=Energy(math.nan, math.nan),
             slot=SlotRecord(effective_noise_std=noise_std, aggregate_noise_std=noise_std),
+            kept=kept,
+            steps=released,
         )
 
     def audit_view(self) -> AuditView:
         """The noise of the server."""
+        if not isinstance(self.rule, RowRule):
+            rule = type(self.rule).__name__
+            return NotAuditable(f"the rule {rule} gives no sum of updates, and games play sums")
         return ServerNoise(
             self._overheard, self.central, lambda this, ready: self.plan(this, ready, None), self.steps_without_senders
         )

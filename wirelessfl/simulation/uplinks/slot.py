@@ -20,6 +20,7 @@ from wirelessfl.simulation.medium import Medium, Reports, SlotGrant, seconds
 from wirelessfl.simulation.radio_records import PilotRecord, SlotRecord, TransmissionRecord
 from wirelessfl.simulation.records import Energy, Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NotAuditable
+from wirelessfl.simulation.uplinks.robust import note_kept
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
 
@@ -98,6 +99,8 @@ class Reception:
         transmissions: of the senders, where they are analogue.
         slot: gains and noise; None where there are none.
         energy: of the slot, without pilots.
+        kept: (k,) part of each update that a robust rule kept; None without one.
+        steps: whether the model is stepped: not so where too few updates for a robust rule arrived.
     """
 
     aggregate: NDArray[np.float64]
@@ -107,6 +110,8 @@ class Reception:
     transmissions: tuple[TransmissionRecord, ...] = ()
     slot: SlotRecord | None = None
     energy: Energy | None = None
+    kept: NDArray[np.float64] | None = None
+    steps: bool = True
 
 
 class SlotUplink(ABC):
@@ -177,7 +182,11 @@ class SlotUplink(ABC):
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
         _pay_for_pilots(cell, this, plan, jamming)
-        return Collected(plan.senders, plan.senders, reception.aggregate, reception.releases, plan.airtime)
+        heard = plan.senders
+        if reception.kept is not None:
+            heard = note_kept(cell, this, heard, reception.kept, reception.steps)
+        aggregate = reception.aggregate if reception.steps else None
+        return Collected(heard, plan.senders, aggregate, reception.releases, plan.airtime)
 
     def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
         """Start of the jammer; where its role goes round, the clients present take turns and the jammer does not train.

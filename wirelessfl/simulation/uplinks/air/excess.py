@@ -32,9 +32,10 @@ class Excess:
         cls, roles: Roles | None, clients: NDArray[np.int64], budget: NDArray[np.float64], clip: float
     ) -> Self | None:
         """The excess of k senders; None where nobody exceeds anything."""
-        if roles is None or not roles.exceed(clients).any():
+        factors = np.ones(len(clients)) if roles is None else roles.amplitudes(clients)
+        if roles is None or np.all(factors == 1.0):
             return None
-        return cls(roles.amplitudes(clients), ~roles.have(clients, Role.POWER_CHEAT), budget, clip)
+        return cls(factors, ~roles.have(clients, Role.POWER_CHEAT), budget, clip)
 
     def louder(
         self, positions: NDArray[np.int64], sent: SlotTransmission, amplitude: NDArray[np.float64]

@@ -21,6 +21,7 @@ from wirelessfl.learning.compression import (
     Payload,
     RoundCodec,
 )
+from wirelessfl.learning.robust import CollectedRows, Mean, RobustRule
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, Superposition
 from wirelessfl.simulation.cell import Cell, ClientTraining, train
@@ -34,6 +35,7 @@ from wirelessfl.simulation.uplinks.digital.round_links import (
     outcome_of,
     record_uploads,
 )
+from wirelessfl.simulation.uplinks.robust import note_kept
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
 
@@ -93,6 +95,7 @@ class DigitalUplink:
         vectors: P, of length d, in an upload.
         numbers: of 32 bits, beside the vectors.
         residuals: what the codec lost of the clients' earlier uploads; None where that is forgotten.
+        rule: how the server combines what has arrived.
     """
 
     links: DigitalLinks
@@ -102,6 +105,7 @@ class DigitalUplink:
     vectors: int = 1
     numbers: int = 0
     residuals: ErrorFeedback | None = None
+    rule: RobustRule = field(default_factory=Mean)
 
     def audit_view(self) -> AuditView:
         """No noise: no theorem covers the error of a codec."""
@@ -143,13 +147,29 @@ class DigitalUplink:
         window.write_statuses(this.status)
         cell.drain(this.clients, self.note_energy(this, air_time))
         heard, transmitted = np.array(sorted(window.ready), dtype=np.int64), air_time.senders()
+        aggregate = self._aggregate(cell, this, heard) if len(heard) else None
         return Collected(
-            heard=heard,
+            heard=heard if aggregate is not None else heard[:0],
             transmitted=transmitted,
-            aggregate=self._mean(cell, this, heard) if len(heard) else None,
+            aggregate=aggregate,
             releases=(BareRelease(this.index, this.clients[transmitted]),),
             airtime=air_time.occupied(),
         )
+
+    def _aggregate(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        # (d,) what the rule makes of the arrivals; None of too few, of whom nobody is trained
+        if isinstance(self.rule, Mean):
+            return self._mean(cell, this, heard)
+        found = None
+        if len(heard) >= self.rule.least():
+            rows = CollectedRows(self.rule, cell.network.registry.weight(this.clients[heard]), self.dimension)
+            for block in cell.train(this, heard):
+                positions = heard[block.positions]
+                this.training.append(TrainingRecord.of(positions, block))
+                rows.add(self.decoded(cell, this, positions, block), block.positions)
+            found = rows.combined()
+        note_kept(cell, this, heard, np.zeros(len(heard)) if found is None else found.kept, found is not None)
+        return None if found is None else found.value
 
     def _mean(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64]:
         # (d,) Σ p_i Δ_i / Σ p_i over the arrivals

@@ -1,0 +1,81 @@
+"""Contradictions of robust rules: they need single updates, of one model, and enough of them."""
+
+import math
+
+from wirelessfl.scenario.algorithm import Scaffold
+from wirelessfl.scenario.base import Rule
+from wirelessfl.scenario.codec import Sign
+from wirelessfl.scenario.mechanism import GradientNoise
+from wirelessfl.scenario.robust import CountedRule, MeanRule, NormClipRule
+from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.timing import Quorum, Synchronous
+from wirelessfl.scenario.uplink import Digital, Ideal, OverTheAir
+
+KEY = "training.robust.rule"
+
+
+def robust_rules(scenario: Sections) -> list[Rule]:
+    """Rules of ``training.robust``."""
+    rule, uplink, algorithm = scenario.training.robust, scenario.uplink, scenario.training.algorithm
+    if isinstance(rule, MeanRule):
+        return []
+    mechanism = scenario.training.privacy
+    bound = "what bounds a client there is its power and uplink.clip"
+    why = f"the receiver gets the sum of all updates and no single one; {bound}"
+    if not isinstance(uplink, OverTheAir):
+        why = "the server learns the sum of all updates and no single one"
+    voting = isinstance(uplink, Digital) and isinstance(uplink.codec, Sign) and uplink.codec.vote_step is not None
+    return [
+        (
+            not isinstance(uplink, Digital | Ideal),
+            KEY,
+            f"{rule.rule} with uplink.kind: {uplink.kind}, where {why}",
+            "mean, or uplink.kind: digital | ideal",
+        ),
+        (
+            not isinstance(scenario.aggregation, Synchronous),
+            KEY,
+            f"{rule.rule} with aggregation.mode: {scenario.aggregation.mode}, where the updates of a step begin at "
+            "models of different ages",
+            "mean, or aggregation.mode: synchronous",
+        ),
+        (
+            voting,
+            KEY,
+            f"{rule.rule} with uplink.codec.vote_step, where clients send votes",
+            "mean, or uplink.codec.vote_step: null",
+        ),
+        (
+            isinstance(algorithm, Scaffold) and algorithm.payload == 2,
+            KEY,
+            f"{rule.rule} with two vectors of scaffold, which belong together client by client",
+            "mean, or training.algorithm.payload: 1",
+        ),
+        (
+            isinstance(mechanism, GradientNoise)
+            and mechanism.unit == "client"
+            and mechanism.epsilon is not None
+            and not isinstance(rule, NormClipRule),
+            KEY,
+            f"{rule.rule} with training.privacy.epsilon for clients, which no noise on the result of this rule is "
+            "proven to reach",
+            "mean | norm_clip, or training.privacy.noise_multiplier",
+        ),
+        *_count(scenario),
+    ]
+
+
+def _count(scenario: Sections) -> list[Rule]:
+    # Whether a round can have the updates that a rule is defined for
+    rule, wait_for, most = scenario.training.robust, scenario.timing.wait_for, scenario.clients.most
+    if not isinstance(rule, CountedRule):
+        return []
+    heard, of = most, f"the {most} clients of a round"
+    if isinstance(wait_for, Quorum):
+        fraction = 1.0 if wait_for.fraction is None else wait_for.fraction
+        heard = wait_for.count or max(1, math.ceil(fraction * most - 1e-9))
+        of = f"the {heard} clients of a round that are waited for"
+    per_fault = rule.least - 3
+    largest = (heard - 3) // (per_fault // rule.f) if rule.f else 0
+    allowed = f"at most {largest}" if heard >= 3 else "more clients, 3 at least"
+    return [(rule.least > heard, "training.robust.f", f"{rule.f}, which needs {rule.least} of {of}", allowed)]
