@@ -31,7 +31,22 @@ _WORDS = {
     "pathloss": "path loss",
     "p": "probability",
 }
-_OWN = {"epsilon", "p", "lr", "mu", "alpha", "lambda", "clip", "steps", "limit", "share", "bits", "rate", "root", "fraction"}
+_OWN = {
+    "epsilon",
+    "p",
+    "lr",
+    "mu",
+    "alpha",
+    "lambda",
+    "clip",
+    "steps",
+    "limit",
+    "share",
+    "bits",
+    "rate",
+    "root",
+    "fraction",
+}
 
 
 def key_words(path: str) -> str:
