@@ -353,6 +353,11 @@ def test_a_changed_policy_meets_the_recorded_array(tmp_path: Path) -> None:
             r"uplink\.receiver\.correlation\.model: found one_ring with nakagami fading; allowed: none",
         ),
         (
+            {"clients__count": 300, "uplink__receiver": {"antennas": 129, "combiner": "max_min"}},
+            r"uplink\.receiver\.antennas: found 129 with combiner: max_min and 300 clients in a round, of whom up to "
+            r"258 hold a beam back: it takes minutes to find; allowed: at most 128 antennas, 256 clients",
+        ),
+        (
             {"uplink__receiver": {"antennas": 2}, "channel__fading": {"model": "recorded", "file": "gains.npz"}},
             r"uplink\.receiver\.antennas: found 2 with recorded fading",
         ),

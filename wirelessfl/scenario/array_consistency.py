@@ -1,20 +1,29 @@
-"""Contradictions of power controls that know one reading, where a client arrives at several antennas."""
+"""Contradictions of arrays: correlations and beams that take too much, power controls that know one reading."""
 
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import RayleighFading, TdlFading
 from wirelessfl.scenario.geography import ExternalPathLoss, SingleCell, Tr38901PathLoss
 from wirelessfl.scenario.power_control import LowerGain, TruncatedInversion
-from wirelessfl.scenario.reception import ArrayReceiver, NoCorrelation, OneRing, RandomCombiner, SumCombiner
+from wirelessfl.scenario.reception import (
+    ArrayReceiver,
+    MaxMinCombiner,
+    NoCorrelation,
+    OneRing,
+    RandomCombiner,
+    SumCombiner,
+)
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.uplink import OverTheAir
 
 _MOST_BYTES = 2 << 30
 """Of the spatial correlations of all clients of a round."""
+_MOST_HOLD = 256
+"""Clients that may hold a max-min beam back: at most all of a slot, and as many as the beam has real numbers."""
 _SCATTERED_PROFILES = ("A", "B", "C", "exponential")
 
 
 def array_power_rules(scenario: Sections) -> list[Rule]:
-    """Rules of power control with several antennas or base stations."""
+    """Rules of arrays, and of power control with several antennas or base stations."""
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAir):
         return []
@@ -23,6 +32,7 @@ def array_power_rules(scenario: Sections) -> list[Rule]:
     # Such a policy knows what the server reads behind its combiner; the accounted ε counts all that is received
     ring = isinstance(receiver, ArrayReceiver) and isinstance(receiver.correlation, OneRing)
     needed, clients = 16 * antennas**2 * scenario.clients.most, scenario.clients.most
+    held = min(clients, 2 * antennas) if isinstance(receiver, MaxMinCombiner) else 0
     exact = isinstance(control, LowerGain) and control.calibration == "exact"
     average = isinstance(control, TruncatedInversion) and control.power_limit == "average"
     key, allowed = "uplink.power_control.calibration", "theorem, or a single base station with one antenna"
@@ -33,6 +43,13 @@ def array_power_rules(scenario: Sections) -> list[Rule]:
             f"one_ring with {antennas} antennas and {clients} clients in a round, whose correlations take "
             f"{needed / 2**30:.1f} GiB",
             f"at most {_MOST_BYTES >> 30} GiB, 16 bytes times antennas² times clients, or exponential, alike for all",
+        ),
+        (
+            held > _MOST_HOLD,
+            "uplink.receiver.antennas",
+            f"{antennas} with combiner: max_min and {clients} clients in a round, of whom up to {held} hold a beam "
+            "back: it takes minutes to find",
+            f"at most {_MOST_HOLD // 2} antennas, {_MOST_HOLD} clients in a round, or another combiner",
         ),
         (
             exact and antennas > 1,

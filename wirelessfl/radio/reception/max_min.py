@@ -10,6 +10,7 @@ from wirelessfl.errors import precondition
 from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.power_control import AirInterface
 from wirelessfl.radio.reception.base import AdditiveNoise
+from wirelessfl.radio.reception.least_distance import least_distance
 from wirelessfl.streams import Streams
 
 # Successive approximations of one start at most, and the relative gain below which they end
@@ -17,6 +18,13 @@ _STEPS, _ENOUGH = 60, 1e-6
 
 # Relative difference of powers up to which clients are as weak as the weakest: rounding must not choose among them
 _AS_WEAK = 1e-3
+
+# With more antennas all starts take so many steps, and so many of the best go on until little is gained
+_FEW_ANTENNAS, _FIRST, _BEST, _LITTLE = 8, 15, 3, 1e-4
+
+# With more clients, too, only so many starts take part. Such clients are silenced by a share of those below the
+# threshold at a time, and each further beam starts from the last one
+_FEW_CLIENTS, _FEW_STARTS, _SHARE = 128, 4, 8
 
 # Starts: so many principal directions of the clients' channels, channels of the weakest, and further directions
 _WEAKEST, _DIRECTIONS = 4, 16
@@ -27,7 +35,8 @@ class MaxMinBeam(AdditiveNoise):
     """f with ‖f‖ = 1 that maximises min_i |fᴴĥ_i|² P_i/p_i², for every block and group of subcarriers.
 
     The clients are those that the beam lets send: where |fᴴĥ_i|² is below g E|ĥ_i|² for the weakest, it is silent, and
-    the beam is made for the others anew. Of several that are as weak the one with the least ‖ĥ_i‖² P_i/p_i² is silent.
+    the beam is made for the others anew. Of several that are as weak the one with the least ‖ĥ_i‖² P_i/p_i² is silent;
+    of more than 128 clients up to an eighth of those below at a time.
 
     Attributes:
         antennas: A.
@@ -51,19 +60,22 @@ class MaxMinBeam(AdditiveNoise):
         self, estimate: NDArray[np.complex128], scale: NDArray[np.float64], mean_power: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         # (A,) the beam of those that it does not silence
-        kept = np.arange(len(estimate))
+        kept, beam = np.arange(len(estimate)), None
         while True:
-            beam = max_min_beam(estimate[kept] * scale[kept, None])
+            near = beam if len(kept) > _FEW_CLIENTS else None
+            beam = max_min_beam(estimate[kept] * scale[kept, None], near)
             relative = np.abs(estimate[kept] @ beam.conj()) ** 2 / mean_power[kept]
             if len(kept) == 1 or relative.min() >= self.threshold:
                 return beam
             # The best beam hears several clients equally weakly: of these the one with the weakest channel goes
             weakest = np.flatnonzero(relative <= relative.min() * (1 + _AS_WEAK))
             strength = np.linalg.norm(estimate[kept[weakest]] * scale[kept[weakest], None], axis=1)
-            kept = np.delete(kept, weakest[strength.argmin()])
+            below = int(np.count_nonzero(relative < self.threshold))
+            some = max(1, below // _SHARE) if len(kept) > _FEW_CLIENTS else 1
+            kept = np.delete(kept, weakest[strength.argsort(kind="stable")[:some]])
 
 
-def max_min_beam(channel: NDArray[np.complex128]) -> NDArray[np.complex128]:
+def max_min_beam(channel: NDArray[np.complex128], near: NDArray[np.complex128] | None = None) -> NDArray[np.complex128]:
     """The unit vector f (A,) with the largest min_i |fᴴg_i| that successive convex approximation finds.
 
     Least ‖f‖ with |fᴴg_i| >= 1: around f₀ the constraint is 2 Re(f₀ᴴg_i g_iᴴf) >= 1 + |g_iᴴf₀|², a half-space inside
@@ -73,6 +85,7 @@ def max_min_beam(channel: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
     Args:
         channel: g (n, A), n >= 1.
+        near: a beam (A,) from which alone to start; None for starts in all directions.
 
     Raises:
         ValueError: if a channel is zero, as no beam receives it.
@@ -84,7 +97,7 @@ def max_min_beam(channel: NDArray[np.complex128]) -> NDArray[np.complex128]:
     if channel.shape[1] == 1:
         return np.ones(1, dtype=np.complex128)
     channel = channel[np.argsort(norms, kind="stable")] / norms.max()
-    found = [_approximated(channel, start) for start in _starts(channel)]
+    found = _raced(channel, _starts(channel) if near is None else [near])
     least = min(norm for _, norm in found)
     best = next(each for each in found if each[1] <= least * (1 + 10 * _ENOUGH))
     # Of all the same beams but for a phase the one with a first element that is real
@@ -109,21 +122,37 @@ def _spread(antennas: int) -> NDArray[np.complex128]:
     return Streams(0).nodes("beams", 0, np.arange(count)).complex_normal(antennas)
 
 
+def _raced(
+    channel: NDArray[np.complex128], starts: list[NDArray[np.complex128]]
+) -> list[tuple[NDArray[np.complex128], float]]:
+    # Beams at which approximations end, of all starts, or of those that are the best after a few steps
+    count, antennas = channel.shape
+    if antennas <= _FEW_ANTENNAS:
+        return [_approximated(channel, start, _STEPS, _ENOUGH) for start in starts]
+    if count > _FEW_CLIENTS:
+        starts = starts[:: -(-len(starts) // _FEW_STARTS)]
+    begun = [_approximated(channel, start, _FIRST, _LITTLE) for start in starts]
+    best = sorted(begun, key=lambda each: each[1])[: _BEST if count <= _FEW_CLIENTS else 1]
+    return [_approximated(channel, beam, _STEPS, _LITTLE) for beam, _ in best]
+
+
 def _approximated(
-    channel: NDArray[np.complex128], start: NDArray[np.complex128]
+    channel: NDArray[np.complex128], start: NDArray[np.complex128], steps: int, enough: float
 ) -> tuple[NDArray[np.complex128], float]:
     # The beam at which the approximations from a start end, with min_i |fᴴg_i| = 1, and its norm
     beam, norm = _scaled(channel, start)
-    for _ in range(_STEPS):
+    active = np.zeros(len(channel), dtype=np.bool_)
+    for _ in range(steps):
         if not np.isfinite(norm):
             break
         arriving = channel @ beam.conj()  # (fᴴg_i)
         rows = arriving.conj()[:, None] * channel  # Re(rows · f*) = Re(f₀ᴴg_i · g_iᴴf), conjugated
-        following, smaller = _scaled(channel, _least_norm(rows, (1.0 + np.abs(arriving) ** 2) / 2))
+        nearer, active = _least_norm(rows, (1.0 + np.abs(arriving) ** 2) / 2, active)
+        following, smaller = _scaled(channel, nearer)
         if not smaller < norm:
             break
         gained, beam, norm = 1.0 - smaller / norm, following, smaller
-        if gained < _ENOUGH:
+        if gained < enough:
             break
     return beam, norm
 
@@ -137,15 +166,20 @@ def _scaled(channel: NDArray[np.complex128], beam: NDArray[np.complex128]) -> tu
     return beam, float(np.linalg.norm(beam))
 
 
-def _least_norm(rows: NDArray[np.complex128], least: NDArray[np.float64]) -> NDArray[np.complex128]:
-    # f of least norm with Re(f^H r_i) >= b_i
+def _least_norm(
+    rows: NDArray[np.complex128], least: NDArray[np.float64], active: NDArray[np.bool_]
+) -> tuple[NDArray[np.complex128], NDArray[np.bool_]]:
+    # f of least norm with Re(f^H r_i) >= b_i, and which of these hold it back; the last ones are a guess at them
     from scipy import optimize  # which takes a tenth of a second, and most scenarios need no beam
 
-    real = np.concatenate([rows.real, rows.imag], axis=1)
+    real, antennas = np.concatenate([rows.real, rows.imag], axis=1), rows.shape[1]
+    if len(least) > _FEW_CLIENTS:
+        found, active = least_distance(real, least, active)
+        return np.asarray(found[:antennas] + 1j * found[antennas:]), active
     problem = np.vstack([real.T, least])
     target = np.zeros(len(problem))
     target[-1] = 1.0
-    found, _ = optimize.nnls(problem, target, maxiter=50 * len(least))
-    residual = problem @ found - target
+    multipliers, _ = optimize.nnls(problem, target, maxiter=50 * len(least))
+    residual = problem @ multipliers - target
     beam = -residual[:-1] / residual[-1]
-    return np.asarray(beam[: rows.shape[1]] + 1j * beam[rows.shape[1] :])
+    return np.asarray(beam[:antennas] + 1j * beam[antennas:]), active
