@@ -96,6 +96,7 @@ WITHOUT_A_CLOCK = {
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
     "uplinks/air/excess": "steps of a slot",
     "uplinks/air/records uplinks/air/transmitters": "steps of a slot",
+    "uplinks/digital/shared_band": "computes links when a round begins",
     "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
 """Files of ``simulation`` that do not import SimPy, and why they are there."""

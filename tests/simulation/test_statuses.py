@@ -18,6 +18,7 @@ EVENT_OF = {
     Status.JAMMING: EventKind.JAM,
     Status.BATTERY_EMPTY: EventKind.BATTERY_EMPTY,
     Status.OUTAGE: EventKind.OUTAGE,
+    Status.NO_MODEL: EventKind.NO_MODEL,
 }
 CELLS = {"kind": "multi_cell", "rings": 1, "inter_site_distance_m": 300.0}
 ABSENT = {"p": 0.6}
@@ -43,7 +44,13 @@ FAULTY: dict[str, dict[str, Any]] = {
         "timing": {"deadline_s": 0.4},
         "faults": {"availability": ABSENT, "crash_rate_per_s": 20.0},
     },
+    "downlink": {
+        "downlink": {"model": "fixed", "rate_bps": 1e6, "snr_db": 3.0},
+        "uplink__jammer": {"epsilon": 1.0, "role": "rotating"},
+        "faults": {"availability": ABSENT},
+    },
     "asynchronous": {
+        "downlink": {"model": "multicast", "min_rate_bps": 5e5, "snr_db": 3.0},
         "training__algorithm": {"name": "fedavg"},
         "aggregation": {"mode": "asynchronous"},
         "uplink": {"kind": "digital", "snr_db": 0.0, "rate": {"model": "fixed", "rate_bps": 1e5}},

@@ -26,6 +26,7 @@ def of(overrides: dict[str, Any] | None = None, text: str = TEXT) -> str:
 
 def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     resolved = parse_scenario(TEXT).model_dump(mode="json", by_alias=True)
+    assert resolved.pop("downlink") == {"model": "error_free"}
     for added_later in ("validation", "test"):  # at the value that means what was done before
         assert resolved["data"].pop(added_later) is None
     assert resolved["privacy"].pop("observer") is None

@@ -63,7 +63,7 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
     if uplink.bits is not None:
         codec = RandomRounding(uplink.bits)
     links = build_digital_links(scenario, uplink, network)
-    access = Tdma() if uplink.access == "tdma" else Ofdma()
+    access = Tdma() if uplink.access == "tdma" else Ofdma(uplink.ofdma == "reallocate")
     facts = build_algorithm(scenario).facts()
     residuals = ErrorFeedback() if isinstance(uplink.codec, LossyCodec) and uplink.codec.error_feedback else None
     rule = build_robust_rule(scenario)

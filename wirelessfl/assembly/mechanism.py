@@ -26,6 +26,7 @@ from wirelessfl.scenario.clients import (
     SelectRoundRobin,
     SelectUniform,
 )
+from wirelessfl.scenario.downlink import MulticastDownlink
 from wirelessfl.scenario.mechanism import (
     Clipping,
     DynamicClip,
@@ -62,6 +63,8 @@ def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | 
         return NoAmplification.QUORUM
     if scenario.stop.sim_time_s is not None:
         return NoAmplification.STOPPED_BY_CLOCK
+    if isinstance(scenario.downlink, MulticastDownlink):
+        return NoAmplification.FOLLOWS_THE_WEAKEST
     own = BernoulliAvailability | GilbertElliottAvailability | RecordedAvailability
     return None if isinstance(scenario.faults.availability, own) else NoAmplification.FOREIGN_AVAILABILITY
 

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.downlink import build_downlink
 from wirelessfl.assembly.imported import COHERENT, check_imported, imported_channels
 from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.objects import RunFacts, make_object
@@ -171,7 +172,8 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         observer=observer,
     )
     if isinstance(topology, SingleCell):
-        return network
+        own_fading = partial(at, 1, partial(independent_array, 1), law, replace(clients, site="downlink_"), places)
+        return replace(network, downlink=build_downlink(scenario, network, own_fading))
     sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
     further = [
         source(law, Draws(streams, site=f"site{number}_"), places, (float(x), float(y)))

@@ -193,6 +193,7 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
         ("model", f"d = {plan.dimension:,} parameters"),
         ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients"),
         ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average"),
+        ("downlink", _downlink_text(forecast.broadcast_mean, forecast.missed_mean)),
         ("airtime", f"{mean} a round" if mean == largest else f"{mean} a round on average, {largest} at most"),
         ("coherence time", duration_text(plan.coherence_s) if fades else ""),
         ("upload", upload),
@@ -211,6 +212,12 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
         ("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB"),
     )
     return ((name, words) for name, words in rows if words)
+
+
+def _downlink_text(broadcast_s: float, missed: float) -> str:
+    if math.isnan(missed):
+        return ""
+    return f"{duration_text(broadcast_s)} a broadcast on average, which {missed:.1f} clients of a round miss"
 
 
 def audit_rows(audit: Audit, picture: Path | None) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from wirelessfl.radio.rates import (
     shannon_rate,
     snr_of_power,
 )
+from wirelessfl.radio.shared_band import RatesAtShare
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, longest_piece
 from wirelessfl.radio.water_filling import water_filling
 
@@ -147,6 +148,15 @@ class DigitalLinks:
         power = self._believed_power(clients, moment, found, instants)
         believed = self._throughput(band, snr_of_power(self.snr, power, share))
         return believed, self._throughput(band, link_snr(self.snr, found.narrowband[0], share))
+
+    def rates_at_share(self, clients: NDArray[np.int64], moment: Moment) -> RatesAtShare:
+        """Bit/s at which n clients send that begin at a moment, as a function of the share B_i/B that each has."""
+        found = self.network.clients.channels(clients, moment)
+
+        def rates(share: float) -> NDArray[np.float64]:
+            return self._rates(clients, moment, found, AT_ONCE, share)[0][:, 0]
+
+        return rates
 
     def _faded(self, found: Channels) -> NDArray[np.bool_]:
         # (n,) whether |ĥ|², of several groups the mean, is below the threshold times its mean

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.memory import Memory
 from wirelessfl.radio.channel_source import Channels, ChannelSource
+from wirelessfl.radio.downlink import FadingDownlink
 from wirelessfl.radio.impairments import (
     LateArrival,
     timing_offsets,
@@ -95,6 +96,7 @@ class Network:
         others: channels to base stations beside the one in the origin, of the same positions and independent draws.
         sites: (C, 2) positions of all base stations in metres; None for a single one, which is the server itself.
         observer: channels to an external observer; None without one.
+        downlink: whom a broadcast of the model reaches; None for everybody.
     """
 
     registry: Registry
@@ -104,6 +106,7 @@ class Network:
     others: tuple[ChannelSource, ...] = ()
     sites: NDArray[np.float64] | None = None
     observer: Observer | None = None
+    downlink: FadingDownlink | None = None
 
     def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> SlotLinks:
         """The uplinks of ``clients`` over a slot; moments of successive calls do not go back in time."""
@@ -170,5 +173,6 @@ class Network:
         """The parts that remember, by name; the places of clients are remembered once."""
         own = {**self.clients.memories(), **self.jammer.memories()}
         listening = () if self.observer is None else self.observer.sources
+        downlink = {} if self.downlink is None else self.downlink.memories()
         further = (item for source in (*self.others, *listening) for item in source.memories().items())
-        return {**own, **{name: memory for name, memory in further if not name.endswith("placement")}}
+        return {**own, **downlink, **{name: memory for name, memory in further if not name.endswith("placement")}}

@@ -36,7 +36,13 @@ class Tdma(MultipleAccess):
 
 @dataclass(frozen=True)
 class Ofdma(MultipleAccess):
-    """Frequency division: an equal part of the band each, all at once; the longest counts."""
+    """Frequency division: an equal part of the band each, all at once; the longest counts.
+
+    Attributes:
+        reallocates: whether those that send divide the whole band, and not each keeps the part of a client.
+    """
+
+    reallocates: bool = False
 
     def at_a_time(self, num_clients: int) -> int:
         """All of them."""

@@ -19,6 +19,7 @@ from wirelessfl.scenario.data import (
     NaturalPartition,
     Synthetic,
 )
+from wirelessfl.scenario.downlink_consistency import downlink_rules
 from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.modulation_consistency import modulation_rules
@@ -40,7 +41,7 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 
 def scenario_rules(scenario: Sections) -> list[Rule]:
     """Rules between the sections."""
-    of_the_radio = (array_power_rules, mac_rules, modulation_rules, radio_rules)
+    of_the_radio = (downlink_rules, array_power_rules, mac_rules, modulation_rules, radio_rules)
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
     return [
         rule

@@ -12,7 +12,7 @@ from wirelessfl.scenario.channel import (
 )
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Asynchronous
-from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, RecordedRate
+from wirelessfl.scenario.uplink import AdaptiveRate, Digital, DigitalLink, RecordedRate
 
 
 def mac_rules(scenario: Sections) -> list[Rule]:
@@ -29,6 +29,8 @@ def mac_rules(scenario: Sections) -> list[Rule]:
             "0, or synchronous",
         )
     ]
+    if isinstance(uplink, Digital) and uplink.ofdma == "reallocate":
+        rules += _reallocation(scenario, uplink)
     if isinstance(uplink.rate, RecordedRate):
         return [*rules, *_recorded(scenario, uplink, uplink.rate)]
     harq, fading, key = uplink.harq, channel.fading, "uplink.harq"
@@ -61,6 +63,35 @@ def mac_rules(scenario: Sections) -> list[Rule]:
             "uplink.harq.channel",
             f"independent with {fading.model} fading, which has one gain for each client and round",
             f"same, or {laws}",
+        ),
+    ]
+
+
+def _reallocation(scenario: Sections, uplink: Digital) -> list[Rule]:
+    # The share of an upload changes while it is sent: its rate has to follow, and its channel to stay
+    key, rate, channel = "uplink.ofdma", uplink.rate, scenario.channel
+    packets = isinstance(rate, AdaptiveRate) and rate.packets is not None
+    still = isinstance(channel.correlation, IndependentFading) and not isinstance(channel.fading, ImportedFading)
+    return [
+        (uplink.access == "tdma", key, "reallocate with access: tdma, where one client has the whole band", "fixed"),
+        (
+            not isinstance(rate, AdaptiveRate) or packets,
+            key,
+            f"reallocate with {'uplink.rate.packets' if packets else f'uplink.rate.model: {rate.model}'}",
+            "fixed, or uplink.rate.model: adaptive without packets, whose rate follows the share of the band",
+        ),
+        (uplink.harq is not None, key, "reallocate with uplink.harq", "fixed, or uplink.harq: null"),
+        (
+            isinstance(scenario.aggregation, Asynchronous),
+            key,
+            "reallocate with aggregation.mode: asynchronous, where it is not known who will begin",
+            "fixed, or synchronous",
+        ),
+        (
+            not still,
+            key,
+            f"reallocate with channels that change in time ({channel.fading.model}, {channel.correlation.model})",
+            "fixed, or fading that is constant in a round",
         ),
     ]
 

@@ -8,6 +8,7 @@ from wirelessfl.scenario.base import Count, Positive, Says, Section, Share, key
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.clients import Clients, Faults
 from wirelessfl.scenario.data import Data
+from wirelessfl.scenario.downlink import Downlink, ErrorFreeDownlink
 from wirelessfl.scenario.geography import SingleCell, Topology
 from wirelessfl.scenario.mechanism import PrivacyStatement
 from wirelessfl.scenario.timing import Aggregation, Synchronous, Timing
@@ -101,6 +102,7 @@ class Sections(Section):
     topology: Topology = key(SingleCell(), "Base stations, and what is behind them.")
     channel: Channel = key(Channel(), "The radio channel.")
     uplink: Uplink = key(OverTheAir(), "How updates reach the server.")
+    downlink: Downlink = key(ErrorFreeDownlink(), "How the global model reaches the clients.")
     timing: Timing = key(Timing(), "Simulated time.")
     faults: Faults = key(Faults(), "Absences, crashes, deep fades, batteries, and failures of jammer and server.")
     privacy: PrivacyStatement = key(PrivacyStatement(), "What ε protects, and against whom.")

@@ -44,7 +44,7 @@ class Timing(Section):
 
     bandwidth_hz: Hertz = key(1.0e6, "Uplink bandwidth B [Hz]: d real symbols take d/B seconds.")
     ofdm: Ofdm | None = key(None, "Over the air: symbols on an OFDM grid. null: one after the other at rate B.")
-    downlink_bps: BitsPerSecond = key(1.0e7, "Rate of the broadcast of 32 d bits [bit/s].")
+    downlink_bps: BitsPerSecond = key(1.0e7, "Rate of the broadcast of 32 d bits, unless downlink sets it [bit/s].")
     cycles_per_sample: Annotated[float, Field(ge=0, le=1e18)] = key(
         1.0e6, "Processor cycles for one sample, forward and backward."
     )

@@ -213,6 +213,11 @@ class Digital(DigitalLink):
     access: Literal["ofdma", "tdma"] = key(
         "ofdma", "ofdma: an equal part of the band each, at once; tdma: the whole band, one after the other as ready."
     )
+    ofdma: Literal["fixed", "reallocate"] = key(
+        "fixed",
+        "fixed: every client of the round keeps its part of the band; reallocate: those that send at an instant divide "
+        "the whole band, each with its power as it is.",
+    )
     bits: Annotated[int, Field(ge=1, le=16)] | None = key(
         None,
         "The earlier name of codec: {name: uniform, bits: ...}. null: as the codec says.",

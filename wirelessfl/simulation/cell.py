@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import BITS_PER_PARAMETER, Timing
+from wirelessfl.radio import Moment
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.medium import TICKS_PER_SECOND, Medium, Report, all_ticks
+from wirelessfl.simulation.medium import TICKS_PER_SECOND, Medium, Report, all_ticks, seconds
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.state import SimulationState
@@ -140,15 +141,23 @@ class Cell:
     state: SimulationState
     roles: Roles | None = None
 
-    def broadcast(self) -> simpy.Event:
+    def reach(self, this: Round) -> None:
+        """Duration of the broadcast that begins now, and the status of the clients that it does not reach."""
+        dimension = self.learner.broadcast_dimension
+        this.broadcast_s = self.timing.downlink_time(dimension)
+        if (downlink := self.network.downlink) is None:
+            return
+        asked = this.with_status(Status.PARTICIPATED)
+        moment = Moment(this.index, seconds(self.medium.now))
+        sent = downlink.broadcast(this.clients[asked], moment)
+        this.broadcast_s = BITS_PER_PARAMETER * dimension / sent.rate_bps
+        this.status[asked[~sent.received]] = Status.NO_MODEL
+
+    def broadcast(self, this: Round) -> simpy.Event:
         """Broadcast of the model to all clients; the event fires when it has arrived."""
         self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * self.learner.broadcast_dimension)
-        return self.medium.occupy(self.broadcast_s)
-
-    @property
-    def broadcast_s(self) -> float:
-        """Duration of a broadcast in seconds."""
-        return self.timing.downlink_time(self.learner.broadcast_dimension)
+        self.medium.note(EventKind.NO_MODEL, this.clients[this.with_status(Status.NO_MODEL)])
+        return self.medium.occupy(this.broadcast_s)
 
     def training_times(self, this: Round, active: NDArray[np.int64]) -> TrainingTimes:
         """Durations of local training of the clients at the positions ``active``; written to the round."""

@@ -147,6 +147,7 @@ class Round:
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         before: what was done before the clients were selected.
         slot_opens: simulated seconds at which the uplink begins; with digital uplinks, the round.
+        broadcast_s: seconds of the broadcast of the model.
         status: (n,) status of each client.
         worked: (n,) ticks for which each client has trained.
         compute_time: (n,) seconds that the whole training takes; NaN of clients that do not train.
@@ -177,6 +178,7 @@ class Round:
     clients: NDArray[np.int64]
     before: Before = field(default_factory=Before)
     slot_opens: float = 0.0
+    broadcast_s: float = 0.0
     status: NDArray[np.uint8] = field(init=False)
     worked: NDArray[np.int64] = field(init=False)
     compute_time: NDArray[np.float64] = field(init=False)

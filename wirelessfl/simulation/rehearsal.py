@@ -21,6 +21,7 @@ from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
+from wirelessfl.trace import Status
 
 # Resident memory of Python with torch and the other libraries loaded, as measured on Linux
 _LIBRARIES_BYTES = 350 * 2**20
@@ -69,6 +70,8 @@ class Forecast:
     Attributes:
         rounds: rounds rehearsed; fewer than asked for where a stop rule on ε, time or energy ends the run.
         participants_mean: clients heard in a round.
+        missed_mean: clients in a round that miss the broadcast of the model; NaN where it reaches everybody.
+        broadcast_mean: mean seconds of a broadcast.
         airtime: largest airtime of a round in seconds.
         airtime_mean: mean airtime of a round in seconds.
         round_time: mean simulated seconds of a round.
@@ -88,6 +91,8 @@ class Forecast:
 
     rounds: int
     participants_mean: float
+    missed_mean: float
+    broadcast_mean: float
     airtime: float
     airtime_mean: float
     round_time: float
@@ -135,9 +140,12 @@ def rehearse(simulation: Simulation) -> Forecast:
     rounds: list[Round] = []
     simulation.run(lambda finished, _: rounds.append(finished.round))
     end, slots = rounds[-1].server, [this.slot or SlotRecord() for this in rounds]
+    fades = simulation.deployment.network.downlink is not None
     return Forecast(
         rounds=len(rounds),
         participants_mean=_mean([float(this.server.participants) for this in rounds]),
+        missed_mean=_mean([float(len(this.with_status(Status.NO_MODEL))) for this in rounds]) if fades else math.nan,
+        broadcast_mean=_mean([this.broadcast_s for this in rounds]),
         airtime=max(this.server.airtime_s for this in rounds),
         airtime_mean=_mean([this.server.airtime_s for this in rounds]),
         round_time=end.sim_time_s / len(rounds),

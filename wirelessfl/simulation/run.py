@@ -176,6 +176,7 @@ class Simulation:
 
     def _round(self, cell: Cell, this: Round) -> Process:
         self._check_availability(cell, this)
+        cell.reach(this)
         restarts = self.deployment.faults.server_restarts(this.index, self.deployment.network.streams)
         rows = deepcopy(self.state.client_rows) if restarts else {}
         collected = yield from self.deployment.uplink.collect(cell, this)

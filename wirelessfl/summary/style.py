@@ -46,6 +46,7 @@ OUTCOMES: Mapping[str, str] = MappingProxyType(
         "lost": "#5B4BB5",
         "underway": "#9EC9E8",
         "outage": "#661144",
+        "no_model": "#2222CC",
     }
 )
 """Colours of the outcomes of a round for a client, by the names of `wirelessfl.trace.Status`."""

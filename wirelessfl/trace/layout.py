@@ -45,6 +45,7 @@ class Status(IntEnum):
     LOST = 9
     UNDERWAY = 10
     OUTAGE = 11
+    NO_MODEL = 12
 
 
 class Role(IntEnum):
@@ -89,6 +90,7 @@ class EventKind(IntEnum):
     SERVER_RESTART = 25
     CLOUD = 26
     OUTAGE = 27
+    NO_MODEL = 28
 
 
 class SecAggStage(IntEnum):

@@ -241,6 +241,7 @@ def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventK
             | EventKind.EVALUATE
             | EventKind.UNAVAILABLE
             | EventKind.BATTERY_EMPTY
+            | EventKind.NO_MODEL
             | EventKind.ADVERTISE_KEYS
             | EventKind.SHARE_KEYS
             | EventKind.MASKED_INPUT

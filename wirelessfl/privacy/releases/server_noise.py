@@ -104,6 +104,10 @@ class NoAmplification(StrEnum):
         "who can be reached is decided by code from outside (faults.availability), which may follow who was selected "
         "before"
     )
+    FOLLOWS_THE_WEAKEST = (
+        "the model is sent at the rate of the weakest client that is selected (downlink.model: multicast), so that the "
+        "duration of a round tells who it is"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,7 +78,7 @@ class Asynchronous:
                     window.take(job.report)
             yield window.closed
         else:
-            yield cell.broadcast()
+            yield cell.broadcast(this)
         collected = self._account(cell, this, begin)
         jobs.accounted_until = medium.now
         return collected
@@ -99,10 +99,12 @@ class Asynchronous:
         # Jobs of the clients that are idle and can be reached
         idle, medium = this.with_status(Status.PARTICIPATED), cell.medium
         if not len(idle):
+            if len(self.jobs) and len(this.with_status(Status.NO_MODEL)):
+                cell.broadcast(this)  # in vain
             return
         this.slot_opens = seconds(medium.now)
-        trainings = cell.training_times(this, idle).by_client(cell.broadcast())
-        arrives = medium.now + ticks(cell.broadcast_s)
+        trainings = cell.training_times(this, idle).by_client(cell.broadcast(this))
+        arrives = medium.now + ticks(this.broadcast_s)
         # Nobody interrupts a client: when it will begin to send is known when it starts.
         begins = all_seconds([arrives + training.ticks for training in trainings])
         links = self.uploads.offer(this, idle, 1.0 / len(this.clients), begins)

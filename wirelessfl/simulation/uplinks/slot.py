@@ -229,7 +229,7 @@ def _wait_for_reports(
     nobody who will be ready later than one airtime before the deadline. That somebody crashes is not known beforehand.
     """
     medium, env = cell.medium, cell.medium.env
-    arrives = cell.broadcast()
+    arrives = cell.broadcast(this)
     active, needed = this.with_status(Status.PARTICIPATED), cell.wait_for.needed(len(this.clients))
     times, latest = cell.training_times(this, active), cell.wait_for.closes_after(airtime_s)
     training = env.process(slot_training(medium, times, times.enough(needed, latest), arrives))

@@ -4,11 +4,11 @@ const BEGINS = {
   broadcast: "server", compute_start: "compute", compute_end: "wait", jam: "jam", arrive: "wait", transmit: "send",
   advertise_keys: "send", share_keys: "send", masked_input: "send", unmask: "send",
 };
-const ENDS = new Set(["late", "crash", "deep_fade", "outage", "vanish"]);
+const ENDS = new Set(["late", "crash", "deep_fade", "outage", "no_model", "vanish"]);
 const ENDS_ALL = new Set(["broadcast", "superpose", "evaluate"]);
 const MARKS = {
   unavailable: "unavailable", battery_empty: "battery_empty", crash: "crashed", late: "late", deep_fade: "deep_fade",
-  outage: "outage", vanish: "lost", refuse: "lost", time_out: "late", abort: "aborted", jammer_failure: "crashed",
+  outage: "outage", no_model: "no_model", vanish: "lost", refuse: "lost", time_out: "late", abort: "aborted", jammer_failure: "crashed",
   server_restart: "server",
 };
 const DOING = { server: "broadcasts", compute: "trains", wait: "waits", send: "sends", jam: "jams" };

@@ -35,6 +35,7 @@ from wirelessfl.simulation.uplinks.digital.round_links import (
     outcome_of,
     record_uploads,
 )
+from wirelessfl.simulation.uplinks.digital.shared_band import SharedBand
 from wirelessfl.simulation.uplinks.robust import note_kept
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
@@ -43,7 +44,7 @@ from wirelessfl.trace import EventKind, Status
 def digital_client(
     medium: Medium,
     training: ClientTraining,
-    links: RoundLinks,
+    links: RoundLinks | SharedBand,
     bits: int,
     air_time: AirTime,
     channel: simpy.Resource,
@@ -121,14 +122,18 @@ class DigitalUplink:
         """Broadcast, wait for arrivals, average what has arrived."""
         medium, present, air_time = cell.medium, this.with_status(Status.PARTICIPATED), AirTime()
         this.slot_opens = seconds(medium.now)
-        arrives, times = cell.broadcast(), cell.training_times(this, present)
+        arrives, times = cell.broadcast(this), cell.training_times(this, present)
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        uploads, grant = None, ticks(self.links.grant_s)
+        uploads, grant, model_arrives = None, ticks(self.links.grant_s), medium.now + ticks(this.broadcast_s)
         if at_a_time >= len(present):  # nobody waits for the channel
-            model_arrives, latest = medium.now + ticks(cell.broadcast_s), cell.wait_for.closes_after()
+            latest = cell.wait_for.closes_after()
             needed = cell.wait_for.needed(len(this.clients))
             uploads = Uploads.after(times, model_arrives, latest, needed, self.payload_bits, grant)
-        links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
+        links: RoundLinks | SharedBand
+        if isinstance(self.access, Ofdma) and self.access.reallocates:
+            links = SharedBand(self.links, this, times, model_arrives, self.payload_bits, grant)
+        else:
+            links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
         channel = simpy.Resource(medium.env, at_a_time)
         processes = {
             training.position: medium.env.process(

@@ -93,6 +93,8 @@ class SecureUplink(ABC):
             run = self.begin(cell, this, costs)
         except ValueError as error:
             this.secagg = SecAggRecord(costs.table, abort_reason=str(error))
+            if len(this.with_status(Status.NO_MODEL)):  # that too few have the model is known after the broadcast
+                yield cell.broadcast(this)
             return self._give_up(cell, this, costs, airtime)
         outcome = yield from run.play()
         reason = outcome.reason if isinstance(outcome, RoundAborted) else ""
@@ -208,7 +210,7 @@ class ProtocolRun(ABC):
     def play(self) -> Generator[simpy.Event, Any, Outcome]:
         """The whole round, from the broadcast of the model to the sum."""
         medium, env = self.cell.medium, self.cell.medium.env
-        arrives = self.cell.broadcast()
+        arrives = self.cell.broadcast(self.this)
         trainings = self.cell.training_times(self.this, self.present).by_client(arrives)
         self._processes = [env.process(self._client(one)) for one in trainings]
         yield arrives
