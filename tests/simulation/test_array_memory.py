@@ -24,12 +24,12 @@ data: {{limit: 400}}
 model: {{name: mlp, hidden: [1330]}}
 clients: {{count: 8}}
 compute: {{threads: 1, chunk: 4}}
-uplink: {{kind: over_the_air, receiver: {{antennas: 64, combiner: random}}{rest}}}
+uplink: {{kind: over_the_air, receiver: {{antennas: 64{rest}}}}}
 """
 RUNS = {
-    "fsk_vote": ", modulation: {scheme: fsk_vote, step: 0.001}, power_control: {policy: no_csi}",
-    "blind": ", modulation: {scheme: blind}, power_control: {policy: no_csi}",
-    "audit": "",
+    "fsk_vote": "}, modulation: {scheme: fsk_vote, step: 0.001}, power_control: {policy: no_csi",
+    "blind": "}, modulation: {scheme: blind}, power_control: {policy: no_csi",
+    "audit": ", combiner: random",
 }
 LARGEST_MIB = 1024
 PROGRAM = """
