@@ -38,3 +38,25 @@ def warn_of_floor(scenario: Scenario, links: DigitalLinks) -> None:
             ModelWarning,
             stacklevel=2,
         )
+
+
+_LONG_S = 3600.0
+
+
+def warn_of_duration(upload_s: float, scenario: Scenario) -> None:
+    """Warning of uploads that no deadline waits for, or that take more than an hour.
+
+    Args:
+        upload_s: seconds of an upload at the median path gain, without fading.
+        scenario: the scenario.
+    """
+    deadline_s = scenario.timing.deadline_s
+    length = f"at the median path gain, without fading, an upload lasts {upload_s:.4g} s"
+    shorter = "a larger timing.bandwidth_hz or transmit power, a codec or a smaller model shortens it"
+    if deadline_s is not None and upload_s >= deadline_s:
+        reason = f"timing.deadline_s: {length}, and the deadline is {deadline_s:.4g} s: most uploads are cut off (late)"
+    elif upload_s > _LONG_S:
+        reason = f"uplink: {length}, more than an hour"
+    else:
+        return
+    warnings.warn(f"{reason}; {shorter}", ModelWarning, stacklevel=2)

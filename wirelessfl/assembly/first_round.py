@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.assembly.coverage import warn_of_floor
+from wirelessfl.assembly.coverage import warn_of_duration, warn_of_floor
 from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
@@ -320,6 +320,7 @@ def check_uploads(scenario: Scenario, uplink: Uplink) -> None:
     uploads = uplink.uploads if isinstance(uplink, Asynchronous) else uplink
     if isinstance(uploads, DigitalUplink | SecureUplink):
         warn_of_floor(scenario, uploads.links)
+        warn_of_duration(upload_span(scenario, uplink).seconds, scenario)
     if not isinstance(uplink, DigitalUplink | SecureUplink) or not uplink.links.ages:
         return
     span, division, doppler_hz = upload_span(scenario, uplink), uplink.links.division, uplink.links.division.doppler_hz

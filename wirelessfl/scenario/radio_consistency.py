@@ -163,8 +163,8 @@ def _estimates(scenario: Sections) -> list[Rule]:
         (
             pilots is not None and not over_the_air,
             symbols_key,
-            f"{pilots} with uplink.kind: {kind}",
-            "null, or over_the_air",
+            f"{pilots} with uplink.kind: {kind}, whose messages have no pilots of their own",
+            "null, or over_the_air; error_std gives the estimation error of a digital uplink",
         ),
         (
             power is not None and pilots is None,
@@ -188,7 +188,7 @@ def _estimates(scenario: Sections) -> list[Rule]:
             (
                 value > 0 and not over_the_air,
                 f"channel.sync.{name}",
-                f"{value} with uplink.kind: {kind}",
+                f"{value} with uplink.kind: {kind}, whose receiver synchronises to each client by itself",
                 "0, or uplink.kind: over_the_air",
             )
             for name, value in offsets.items()
