@@ -148,7 +148,7 @@ def load_population(scenario: Source, overrides: Overrides = (), **keys: Any) ->
         DataError: files are missing or damaged, or there are more clients than samples.
         InfeasibleError: registered clients take more memory than there is.
     """
-    from wirelessfl.assembly.learning import build_population
+    from wirelessfl.assembly.data import build_population
 
     scenario = load_scenario(scenario, overrides, **keys)
     return build_population(scenario, Streams(scenario.seed))

@@ -12,7 +12,8 @@ import torch
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.assembly.learning import build_model, build_population, load_data
+from wirelessfl.assembly.data import build_population, load_data
+from wirelessfl.assembly.learning import build_model
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning import PartitionedData, evaluate
 from wirelessfl.learning.data import load_digits

@@ -48,7 +48,7 @@ def test_only_public_names_are_used(path: Path) -> None:
         "import wirelessfl",
         "import wirelessfl.api as wfl",
         "from wirelessfl import plugins",
-        "from wirelessfl.assembly.learning import build_population",
+        "from wirelessfl.assembly.data import build_population",
         "from wirelessfl.study.bands import band",
         "wfl.cli",
     ],

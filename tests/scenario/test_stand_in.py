@@ -11,7 +11,8 @@ from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.inputs import ROOT_VARIABLE
 from wirelessfl.learning.data import adult, load_adult
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario, resolve_scenario
-from wirelessfl.scenario.data import ADULT_FILES, ADULT_FOLDERS, Adult
+from wirelessfl.scenario.data import ADULT_FILES, ADULT_FOLDERS
+from wirelessfl.scenario.published_data import Adult
 
 AUTO = "name: census\ndata: {dataset: {name: adult, source: auto}, partition: {scheme: iid}}\n"
 ROW = "20, Private, 7, Masters, 14, Divorced, Sales, Wife, White, Female, 0, 0, 30, Cuba, <=50K\n"

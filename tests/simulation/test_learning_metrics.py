@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import wirelessfl as wfl
-from wirelessfl.assembly.learning import build_model, build_population
+from wirelessfl.assembly.data import build_population
+from wirelessfl.assembly.learning import build_model
 from wirelessfl.streams import Streams
 from wirelessfl.trace import model_weights
 

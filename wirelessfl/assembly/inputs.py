@@ -33,9 +33,9 @@ def found(scenario: Scenario, path: str, variant: _Variant) -> _Variant:
     if not isinstance(variant, CoreVariant):
         return variant
     named = variant.named_files().items()
-    kind: Literal["file", "folder"] = "folder" if path == DATASET else "file"
+    kinds: dict[str, Literal["file", "folder"]] = {name: "folder" if name == "root" else "file" for name, _ in named}
     return variant.model_copy(
-        update={name: str(scenario.places.find(f"{path}.{name}", text, kind)) for name, text in named}
+        update={name: str(scenario.places.find(f"{path}.{name}", text, kinds[name])) for name, text in named}
     )
 
 

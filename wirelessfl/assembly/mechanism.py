@@ -7,7 +7,8 @@ from typing import Any, assert_never
 import numpy as np
 
 from wirelessfl import plugins
-from wirelessfl.assembly.learning import build_algorithm, load_data, uploads_are_updates
+from wirelessfl.assembly.data import load_data
+from wirelessfl.assembly.learning import build_algorithm, uploads_are_updates
 from wirelessfl.assembly.noise_search import calibrate
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import ScenarioError, instance_of

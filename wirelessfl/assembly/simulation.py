@@ -13,17 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.assembly.calibration import calibrate
+from wirelessfl.assembly.data import build_population, on_device
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data, found
-from wirelessfl.assembly.learning import (
-    build_algorithm,
-    build_model,
-    build_population,
-    build_robust_rule,
-    build_training,
-    on_device,
-)
+from wirelessfl.assembly.learning import build_algorithm, build_model, build_robust_rule, build_training
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network, observer_remark
 from wirelessfl.assembly.objects import RunFacts, make_object

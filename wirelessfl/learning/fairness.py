@@ -29,14 +29,16 @@ class ClientAccuracies:
 
     @classmethod
     def of(cls, correct: NDArray[np.bool_], owners: NDArray[np.int64]) -> ClientAccuracies:
-        """The accuracies from (N,) samples that are right or not and their (N,) owners.
+        """The accuracies from (N,) samples that are right or not and their (N,) owners, −1 for samples of nobody.
 
         Raises:
             ValueError: there is no sample, or another number of owners.
         """
         precondition(len(correct) == len(owners) > 0, f"{len(correct)} samples have {len(owners)} owners")
-        clients, place, counts = np.unique(owners, return_inverse=True, return_counts=True)
-        return cls(clients, np.bincount(place, weights=correct) / counts)
+        owned = owners >= 0
+        clients, place, counts = np.unique(owners[owned], return_inverse=True, return_counts=True)
+        precondition(len(clients), "no sample has an owner")
+        return cls(clients, np.bincount(place, weights=correct[owned]) / counts)
 
     @property
     def mean(self) -> float:

@@ -7,22 +7,24 @@ from wirelessfl.scenario.algorithm import FedAvg, FedProx
 from wirelessfl.scenario.array_consistency import array_power_rules
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.clients import ByChannel, SelectAll, SelectUniform
-from wirelessfl.scenario.data import (
-    Adult,
-    Cifar10,
-    ClassesPartition,
-    EmnistByClass,
-    EmnistLetters,
-    ExternalDataset,
-    FashionMnist,
-    Mnist,
-    NaturalPartition,
-    Synthetic,
-)
+from wirelessfl.scenario.data import ExternalDataset, Synthetic
 from wirelessfl.scenario.downlink_consistency import downlink_rules
 from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.modulation_consistency import modulation_rules
+from wirelessfl.scenario.own_data import OwnData
+from wirelessfl.scenario.partition import ClassesPartition, NaturalPartition
+from wirelessfl.scenario.published_data import (
+    Adult,
+    Cifar10,
+    Cifar100,
+    EmnistByClass,
+    EmnistLetters,
+    FashionMnist,
+    Kmnist,
+    Mnist,
+    Svhn,
+)
 from wirelessfl.scenario.radio_consistency import radio_rules
 from wirelessfl.scenario.robust_consistency import robust_rules
 from wirelessfl.scenario.role_consistency import role_rules
@@ -61,10 +63,10 @@ def _data(scenario: Sections) -> list[Rule]:
             "files or synthetic here; load_scenario replaces auto",
         ),
         (
-            natural and not isinstance(dataset, Synthetic | ExternalDataset),
+            natural and not isinstance(dataset, Synthetic | OwnData | ExternalDataset),
             "data.partition.scheme",
             f"natural with the dataset {dataset.name}, whose samples have no owners",
-            "iid | classes | dirichlet | sizes, or the dataset synthetic, or one of your own with owners",
+            "iid | classes | dirichlet | sizes, or the dataset synthetic, leaf, or one of your own with owners",
         ),
         (
             natural and isinstance(dataset, Synthetic) and limit is not None,
@@ -79,7 +81,7 @@ def _data(scenario: Sections) -> list[Rule]:
             f"at least {clients}, one for each client",
         ),
     ]
-    if isinstance(partition, ClassesPartition) and not isinstance(dataset, ExternalDataset):
+    if isinstance(partition, ClassesPartition) and not isinstance(dataset, OwnData | ExternalDataset):
         found, classes = partition.classes_per_client, dataset.num_classes
         allowed = f"at most {classes}, the classes of {dataset.name} in use"
         rules.append((found > classes, "data.partition.classes_per_client", str(found), allowed))
@@ -88,13 +90,17 @@ def _data(scenario: Sections) -> list[Rule]:
 
 def _model(scenario: Sections) -> list[Rule]:
     model, dataset = scenario.model, scenario.data.dataset
-    grey = isinstance(dataset, Mnist | FashionMnist | EmnistLetters | EmnistByClass)
+    if isinstance(dataset, OwnData | ExternalDataset):  # whose shape is known once they are read
+        return []
+    grey = isinstance(dataset, Mnist | FashionMnist | Kmnist | EmnistLetters | EmnistByClass)
+    colour = isinstance(dataset, Cifar10 | Cifar100 | Svhn)
+    small = "mnist | fashion_mnist | kmnist | emnist_letters | emnist_byclass"
     needs = (
-        (isinstance(model, CnnMnist) and not grey, "mnist | fashion_mnist | emnist_letters | emnist_byclass"),
-        (isinstance(model, CnnCifar10) and not isinstance(dataset, Cifar10), "cifar10"),
+        (isinstance(model, CnnMnist) and not grey, small),
+        (isinstance(model, CnnCifar10) and not colour, "cifar10 | cifar100 | svhn"),
         (
             isinstance(model, ResNet18) and isinstance(dataset, Synthetic | Adult),
-            "digits | mnist | fashion_mnist | emnist_letters | emnist_byclass | cifar10",
+            f"digits | {small} | cifar10 | cifar100 | svhn",
         ),
     )
     found = f"{model.name} with the dataset {dataset.name}"

@@ -18,6 +18,7 @@ from wirelessfl.scenario.scenario import outside_sources
 _LATER: dict[tuple[str, ...], Any] = {
     ("data", "validation"): None,
     ("data", "test"): None,
+    ("data", "dataset", "download"): False,
     ("data", "dataset", "fnlwgt"): False,
     ("data", "dataset", "scaling"): "public",
     ("training", "privacy", "clipping", "update"): "step",

@@ -13,7 +13,7 @@ from wirelessfl.analysis.pack.sources import texts_of
 from wirelessfl.analysis.replay.recording import Recording, check_consistent, open_recording
 from wirelessfl.errors import InputError, TraceError, precondition
 from wirelessfl.inputs import ROOT_VARIABLE, file_fingerprint
-from wirelessfl.scenario.data import FileSet
+from wirelessfl.scenario.published_data import FileSet
 from wirelessfl.scenario.scenario import outside_code
 from wirelessfl.trace import FINISHED, read_attributes, recorded_sources, refuse_irregular
 

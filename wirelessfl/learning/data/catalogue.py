@@ -1,20 +1,26 @@
 """All datasets by the name they have in a scenario, the digits of scikit-learn, and downloads of published files."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.adult import load_adult
-from wirelessfl.learning.data.cifar import load_cifar10
+from wirelessfl.learning.data.cifar import load_cifar10, load_cifar100
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.mnist import load_emnist_byclass, load_emnist_letters, load_fashion_mnist, load_mnist
+from wirelessfl.learning.data.mnist import (
+    load_emnist_byclass,
+    load_emnist_letters,
+    load_fashion_mnist,
+    load_kmnist,
+    load_mnist,
+)
+from wirelessfl.learning.data.svhn import load_svhn
 from wirelessfl.learning.data.synthetic import load_synthetic
+from wirelessfl.learning.vision import torchvision_module
 
 DIGITS = Path(__file__).with_name("digits.npz")
 """Images (1797, 8, 8) and labels (1797,) of ``sklearn.datasets.load_digits``, as bytes."""
@@ -41,7 +47,10 @@ LOADERS: dict[str, Loader] = {
     "fashion_mnist": load_fashion_mnist,
     "emnist_letters": load_emnist_letters,
     "emnist_byclass": load_emnist_byclass,
+    "kmnist": load_kmnist,
     "cifar10": load_cifar10,
+    "cifar100": load_cifar100,
+    "svhn": load_svhn,
     "adult": load_adult,
 }
 
@@ -74,62 +83,34 @@ def load_dataset(
     return dataset if limit is None else dataset.head(limit)
 
 
-_PUBLISHED_AS: dict[str, tuple[str, dict[str, Any]]] = {
-    "mnist": ("MNIST", {}),
-    "fashion_mnist": ("FashionMNIST", {}),
-    "emnist_letters": ("EMNIST", {"split": "letters"}),
-    "emnist_byclass": ("EMNIST", {"split": "byclass"}),
-    "cifar10": ("CIFAR10", {}),
+_TWO_HALVES: tuple[dict[str, Any], ...] = ({"split": "train"}, {"split": "test"})
+_PUBLISHED_AS: dict[str, tuple[str, tuple[dict[str, Any], ...]]] = {
+    "mnist": ("MNIST", ({},)),
+    "fashion_mnist": ("FashionMNIST", ({},)),
+    "kmnist": ("KMNIST", ({},)),
+    "emnist_letters": ("EMNIST", ({"split": "letters"},)),
+    "emnist_byclass": ("EMNIST", ({"split": "byclass"},)),
+    "cifar10": ("CIFAR10", ({},)),
+    "cifar100": ("CIFAR100", ({},)),
+    "svhn": ("SVHN", _TWO_HALVES),
 }
-
-
-def import_datasets() -> ModuleType:
-    """``torchvision.datasets``, also where torchvision's compiled part does not fit the torch that is installed.
-
-    A CPU build of torch beside torchvision from the package index is such a pair: the import then ends in "operator
-    torchvision::nms does not exist". Declaring the two operators is enough, for datasets call neither.
-
-    Raises:
-        DataError: torchvision is not installed.
-    """
-    try:
-        return _import()
-    except ImportError as error:
-        raise DataError("downloads need torchvision: pip install 'wirelessfl[vision]'") from error
-    except RuntimeError:
-        _declare_operators()
-        return _import()
-
-
-def _import() -> ModuleType:
-    from torchvision import datasets
-
-    return cast(ModuleType, datasets)
-
-
-@cache  # a declaration lives as long as its library object
-def _declare_operators() -> torch.library.Library:
-    make_library: Any = torch.library.Library  # untyped in torch
-    library = make_library("torchvision", "FRAGMENT")
-    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return cast(torch.library.Library, library)
 
 
 def download(name: str, root: str | Path) -> None:
     """Download of the published files of a dataset into ``root``, where `load_dataset` then finds them.
 
     Args:
-        name: mnist, fashion_mnist, emnist_letters, emnist_byclass or cifar10.
+        name: mnist, fashion_mnist, kmnist, emnist_letters, emnist_byclass, cifar10, cifar100 or svhn.
         root: A folder that can be written; what is already there is not fetched again.
 
     Raises:
         DataError: the dataset cannot be downloaded, or the network, the server or the folder fails.
     """
     precondition(name in _PUBLISHED_AS, f"download: allowed are {', '.join(_PUBLISHED_AS)}, found {name!r}", DataError)
-    kind, options = _PUBLISHED_AS[name]
-    make = getattr(import_datasets(), kind)
+    kind, calls = _PUBLISHED_AS[name]
+    make = getattr(torchvision_module("datasets"), kind)
     try:
-        make(str(root), download=True, **options)
+        for options in calls:
+            make(str(root), download=True, **options)
     except (OSError, RuntimeError) as error:
         raise DataError(f"{name}: the download into {root} failed: {error}") from error

@@ -1,6 +1,7 @@
-"""CIFAR-10 from its Python batches, or from any of them."""
+"""CIFAR-10 and CIFAR-100 from their Python batches, or from any of them."""
 
 import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,44 @@ SHAPE = (3, 32, 32)
 # Of the red, green and blue of all training pixels, black 0 and white 1.
 MEAN = (0.4914, 0.4822, 0.4465)
 STD = (0.2470, 0.2435, 0.2616)
+
+FINE_NAMES = (
+    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl", "boy",
+    "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair", "chimpanzee", "clock",
+    "cloud", "cockroach", "couch", "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish",
+    "forest", "fox", "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion",
+    "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain", "mouse", "mushroom", "oak_tree", "orange",
+    "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree", "plain", "plate", "poppy", "porcupine",
+    "possum", "rabbit", "raccoon", "ray", "road", "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk",
+    "skyscraper", "snail", "snake", "spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank",
+    "telephone", "television", "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale",
+    "willow_tree", "wolf", "woman", "worm",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BatchForm:
+    """The batches of one of the sets.
+
+    Attributes:
+        name: Of the set, in messages.
+        labels: Key of the labels in a batch.
+        classes: How many there are.
+        mean: Of each colour of the training pixels, black 0 and white 1.
+        std: Likewise.
+    """
+
+    name: str = "CIFAR-10"
+    labels: str = "labels"
+    classes: int = 10
+    mean: tuple[float, ...] = MEAN
+    std: tuple[float, ...] = STD
+
+
+_CIFAR10 = BatchForm()
+# Means and deviations are those that its users give.
+_CIFAR100 = BatchForm("CIFAR-100", "fine_labels", 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
+_FOLDERS_100 = ("cifar-100-python", "CIFAR100/cifar-100-python", "CIFAR100", ".")
 
 
 def _dtype(name: str, *_: object) -> np.dtype[Any]:
@@ -71,12 +110,29 @@ def load_cifar10(root: str | Path | None = None, split_seed: int = 0) -> Dataset
     return from_halves("cifar10", train, test, CLASS_NAMES, split_seed)
 
 
+def load_cifar100(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
+    """CIFAR-100 with its 100 fine classes (Krizhevsky 2009), inputs (N, 3, 32, 32).
+
+    Where one of the halves is missing, a fixed fifth of the other becomes the test set.
+
+    Raises:
+        DataError: neither is there, or one is damaged.
+    """
+    roots = data_roots(root, "cifar100")
+    found = [[find_files(one, _FOLDERS_100, [half]) for half in ("train", "test")] for one in roots]
+    halves = next((pair for pair in found if any(pair)), None)
+    if halves is None:
+        raise not_found("cifar100", roots, _FOLDERS_100, ["train", "test"])
+    train, test = (None if paths is None else read_batch(paths[0], _CIFAR100) for paths in halves)
+    return from_halves("cifar100", train, test, FINE_NAMES, split_seed)
+
+
 def _read_if_there(root: Path, name: str) -> Examples | None:
     paths = find_files(root, FOLDERS, [name])
     return None if paths is None else read_batch(paths[0])
 
 
-def read_batch(path: Path) -> Examples:
+def read_batch(path: Path, form: BatchForm = _CIFAR10) -> Examples:
     """One batch, each colour normalised; rows are pixels of red, then green, then blue.
 
     Raises:
@@ -90,23 +146,23 @@ def read_batch(path: Path) -> Examples:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     except _NotPlain:
         raise DataError(
-            f"{path}: contains objects other than numbers, text and arrays; a CIFAR-10 batch does not"
+            f"{path}: contains objects other than numbers, text and arrays; a {form.name} batch does not"
         ) from None
     except Exception as error:  # damage surfaces in the unpickler as whatever the damaged opcodes happen to mean
-        raise DataError(f"{path}: not a readable CIFAR-10 batch") from error
-    data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
+        raise DataError(f"{path}: not a readable {form.name} batch") from error
+    data, labels = (batch.get("data"), batch.get(form.labels)) if isinstance(batch, dict) else (None, None)
     if not (isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and len(data)):
-        raise DataError(f"{path}: not a CIFAR-10 batch: `data` must be an array of unsigned bytes, one row an image")
+        raise DataError(f"{path}: not a {form.name} batch: `data` must be an array of unsigned bytes, one row an image")
     precondition(
         data.shape[1] == np.prod(SHAPE),
-        f"{path}: a CIFAR-10 image has {np.prod(SHAPE)} bytes, found {data.shape[1]}",
+        f"{path}: a {form.name} image has {np.prod(SHAPE)} bytes, found {data.shape[1]}",
         DataError,
     )
     precondition(
-        isinstance(labels, list) and len(labels) == len(data) and all(label in range(10) for label in labels),
-        f"{path}: `labels` must be a list of {len(data)} numbers 0 to 9, one for each image",
+        isinstance(labels, list) and len(labels) == len(data) and all(label in range(form.classes) for label in labels),
+        f"{path}: `{form.labels}` must be a list of {len(data)} numbers 0 to {form.classes - 1}, one for each image",
         DataError,
     )
     images = torch.from_numpy(data.reshape(-1, *SHAPE).astype(np.float32))
-    mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (MEAN, STD))
+    mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (form.mean, form.std))
     return Examples(images.sub_(mean).div_(std), torch.tensor(labels, dtype=torch.int64))

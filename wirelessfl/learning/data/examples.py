@@ -78,6 +78,8 @@ class Dataset:
         test: What the server evaluates on.
         class_names: One name a class; label c means ``class_names[c]``.
         owners: (N_train,) the natural owner of each training example, such as its writer; None where none is known.
+        test_owners: (N_test,) that of each test example.
+        vocabulary: words or letters; the inputs are then their numbers, as floats. None where inputs are quantities.
     """
 
     name: str
@@ -85,6 +87,8 @@ class Dataset:
     test: Examples
     class_names: tuple[str, ...]
     owners: NDArray[np.int64] | None = None
+    test_owners: NDArray[np.int64] | None = None
+    vocabulary: tuple[str, ...] | None = None
 
     @property
     def num_classes(self) -> int:
@@ -97,13 +101,18 @@ class Dataset:
         return tuple(self.train.inputs.shape[1:])
 
     def fingerprint(self) -> str:
-        """SHA-256 of all that a run sees of it: samples and labels in their order, names of classes, owners.
+        """SHA-256 of all that a run sees of it: samples and labels in their order, names of classes, owners, words.
 
         Two gigabytes a second where the processor has instructions for it.
         """
         digest = hashlib.sha256(json.dumps(self.class_names).encode())
+        if self.vocabulary is not None:
+            digest.update(json.dumps(self.vocabulary).encode())
         halves = (half for examples in (self.train, self.test) for half in (examples.inputs, examples.targets))
-        for array in (*(half.cpu().numpy() for half in halves), *([] if self.owners is None else [self.owners])):
+        for array in (
+            *(half.cpu().numpy() for half in halves),
+            *(one for one in (self.owners, self.test_owners) if one is not None),
+        ):
             plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
             digest.update(f"{plain.dtype.str}{plain.shape}".encode())
             digest.update(plain.data)
@@ -132,17 +141,20 @@ class Dataset:
             DataError: training samples have owners, and those of the test half would have none.
         """
         precondition(
-            self.owners is None,
+            self.owners is None or self.test_owners is not None,
             f"data.test: found a value with {self.name}, whose training samples have owners and test samples none; "
             "allowed: null",
             DataError,
         )
         halves = self.train, self.test
         inputs = torch.cat([half.inputs for half in halves])
+        owned = self.owners is not None and self.test_owners is not None
         return replace(
             self,
             train=Examples(inputs, torch.cat([half.targets for half in halves])),
             test=self.test.take(np.arange(0)),
+            owners=np.concatenate([self.owners, self.test_owners]) if owned else None,
+            test_owners=None,
         )
 
     def only(self, classes: Sequence[int | str]) -> Dataset:
@@ -172,7 +184,11 @@ class Dataset:
             f"data.dataset.classes: {self.name} holds no test sample of {', '.join(names)} here",
             DataError,
         )
-        return Dataset(self.name, train, test, names, None if self.owners is None else self.owners[train_rows])
+        owners, test_owners = (
+            None if known is None else known[rows]
+            for known, rows in ((self.owners, train_rows), (self.test_owners, test_rows))
+        )
+        return replace(self, train=train, test=test, class_names=names, owners=owners, test_owners=test_owners)
 
     def _label(self, wanted: int | str) -> int:
         if isinstance(wanted, str) and wanted in self.class_names:
@@ -192,8 +208,8 @@ def _relabelled(examples: Examples, new_label: NDArray[np.int64]) -> tuple[Examp
     return Examples(examples.take(rows).inputs, torch.from_numpy(targets[rows])), rows
 
 
-# Share of the test half where the source is not divided
-_TEST_SHARE = 0.2
+TEST_SHARE = 0.2
+"""Share of the test half where the source is not divided."""
 
 
 def from_halves(
@@ -205,7 +221,7 @@ def from_halves(
     whole = train or test
     if whole is None:
         raise ValueError("one half at least is needed")
-    train_rows, test_rows = stratified_split(whole.targets.numpy(), _TEST_SHARE, split_seed)
+    train_rows, test_rows = stratified_split(whole.targets.numpy(), TEST_SHARE, split_seed)
     return Dataset(name, whole.take(train_rows), whole.take(test_rows), class_names)
 
 
