@@ -32,6 +32,7 @@ class RandomPopulation:
     lasting_bytes: int = 0
     validation: Examples | None = None
     test_owners: NDArray[np.int64] | None = None
+    vocabulary: tuple[str, ...] | None = None
 
     @property
     def test(self) -> Examples:

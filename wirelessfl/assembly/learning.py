@@ -32,7 +32,18 @@ from wirelessfl.scenario.mechanism import (
     NoMechanism,
     Zcdp,
 )
-from wirelessfl.scenario.training import Sgd
+from wirelessfl.scenario.training import SequenceModel, Sgd
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Context of models, beside their own keys.
+
+    Attributes:
+        vocabulary: V, the number of different words or letters; 0 where inputs are quantities.
+    """
+
+    vocabulary: int
 
 
 def build_model(scenario: Scenario, population: Population) -> FlatModel:
@@ -42,8 +53,17 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
         ScenarioError: the model does not fit the data, or the user's own cannot be trained sample by sample.
     """
     shape, classes = population.feature_shape, population.num_classes
+    words, model = population.vocabulary, scenario.model
+    if not isinstance(model, External) and isinstance(model, SequenceModel) != (words is not None):
+        kinds = " | ".join(one.model_fields["name"].default for one in SequenceModel.__subclasses__())
+        inputs, allowed = ("quantities", f"any model but {kinds}") if words is None else ("words or letters", kinds)
+        raise ScenarioError(
+            f"model.name: found {model.name} with the dataset {scenario.data.dataset.name}, whose inputs are {inputs}; "
+            f"allowed: {allowed}"
+        )
+    context = Tokens(len(words or ()))
     try:
-        return FlatModel(partial(make_object, "model.name", scenario.model, shape, classes), shape, classes)
+        return FlatModel(partial(make_object, "model.name", model, shape, classes, context=context), shape, classes)
     except (ValueError, RuntimeError) as error:
         place = plugins.place_of(error)
         where = f" ({place})" if place else _model_at(scenario)

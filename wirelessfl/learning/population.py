@@ -57,6 +57,11 @@ class Population(Protocol):
         """Test set of the server."""
 
     @property
+    def vocabulary(self) -> tuple[str, ...] | None:
+        """Words or letters whose numbers the inputs are; by default None: inputs are quantities."""
+        return None
+
+    @property
     def test_owners(self) -> NDArray[np.int64] | None:
         """(N,) client out of whose share each test sample is; by default None: they belong to nobody."""
         return None
@@ -114,6 +119,11 @@ class PartitionedData(Population):
     @override
     def test(self) -> Examples:
         return self.dataset.test
+
+    @property
+    @override
+    def vocabulary(self) -> tuple[str, ...] | None:
+        return self.dataset.vocabulary
 
     @property
     @override

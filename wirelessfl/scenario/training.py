@@ -50,6 +50,8 @@ class TemperedSigmoid(
     o: float = key(1.0, "Offset of the output.")
 
 
+Width = Annotated[int, Field(ge=1, le=65536)]
+
 Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]
 
 
@@ -89,6 +91,53 @@ class ResNet18(CoreVariant, core="wirelessfl.learning.models:resnet18_gn"):
     name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
 
 
+class CnnFemnist(CoreVariant, core="wirelessfl.learning.models:cnn_femnist"):
+    """LEAF's network for FEMNIST."""
+
+    name: Literal["cnn_femnist"] = key("cnn_femnist", "LEAF's convolutional network for FEMNIST, for images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
+
+
+class ResNet(CoreVariant, core="wirelessfl.learning.models:resnet_gn"):
+    """ResNet for small images with group normalisation."""
+
+    name: Literal["resnet_gn"] = key("resnet_gn", "ResNet for small images with group normalisation.")
+    depth: Literal[8, 14, 20, 32, 44, 56] = key(20, "Layers, 6n + 2.")
+
+
+class MobileNet(CoreVariant, core="wirelessfl.learning.models:mobilenet_gn"):
+    """Depthwise separable convolutions with group normalisation."""
+
+    name: Literal["mobilenet_gn"] = key("mobilenet_gn", "Depthwise separable convolutions for small images.")
+    width: Annotated[float, Field(gt=0, le=8)] = key(1.0, "Factor on all numbers of filters.")
+
+
+class SequenceModel(CoreVariant):
+    """A model of words or letters, whose number the data tell."""
+
+
+class Lstm(SequenceModel, core="wirelessfl.learning.models:lstm"):
+    """Stacked LSTM, by default LEAF's of letters."""
+
+    name: Literal["lstm"] = key("lstm", "Stacked LSTM of letters or words.")
+    embedding: Width = key(8, "Width of the embedding.")
+    hidden: Width = key(256, "Units of each layer.")
+    layers: Annotated[int, Field(ge=1, le=16)] = key(2, "Layers.")
+
+
+class Transformer(SequenceModel, core="wirelessfl.learning.models:transformer"):
+    """A small transformer encoder."""
+
+    name: Literal["transformer"] = key("transformer", "Transformer encoder of letters or words.")
+    width: Width = key(64, "Width of a token; the heads divide it.")
+    heads: Annotated[int, Field(ge=1, le=256)] = key(4, "Heads of the attention.")
+    layers: Annotated[int, Field(ge=1, le=64)] = key(2, "Layers.")
+
+    def rules(self) -> list[Rule]:
+        """The heads divide the width."""
+        return [(self.width % self.heads != 0, "heads", str(self.heads), f"a divisor of the width, {self.width}")]
+
+
 class ExternalModel(
     External,
     family="model",
@@ -103,7 +152,17 @@ class ExternalModel(
 
 
 Model = Annotated[
-    Mlp | Logistic | CnnMnist | CnnCifar10 | ResNet18 | ExternalModel,
+    Mlp
+    | Logistic
+    | CnnMnist
+    | CnnFemnist
+    | CnnCifar10
+    | ResNet
+    | ResNet18
+    | MobileNet
+    | Lstm
+    | Transformer
+    | ExternalModel,
     Family("name", default="mlp"),
 ]
 

@@ -51,12 +51,7 @@ def test_arrays_of_one_half_are_divided_with_their_owners(tmp_path: Path) -> Non
 
 
 def test_arrays_of_two_halves_stay_as_they_are(tmp_path: Path) -> None:
-    halves = {
-        "x_train": RNG.random((6, 2)),
-        "y_train": np.arange(6) % 3,
-        "x_test": RNG.random((4, 2)),
-        "y_test": np.arange(4),
-    }
+    halves = {**HALF, "x_test": RNG.random((4, 2)), "y_test": np.arange(4)}
     dataset = load_arrays(write_arrays(tmp_path / "a.npz", **halves))
     assert dataset.num_classes == 5 and dataset.owners is None
     assert np.array_equal(dataset.test.inputs.numpy(), halves["x_test"].astype(np.float32))

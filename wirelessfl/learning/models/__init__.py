@@ -7,5 +7,20 @@ client by client and sample by sample.
 from wirelessfl.learning.flat import check_module
 from wirelessfl.learning.models.convolutional import cnn_cifar10, cnn_mnist, resnet18_gn
 from wirelessfl.learning.models.dense import TemperedSigmoid, logistic, mlp
+from wirelessfl.learning.models.images import cnn_femnist, mobilenet_gn, resnet_gn
+from wirelessfl.learning.models.sequence import lstm, transformer
 
-__all__ = ["TemperedSigmoid", "check_module", "cnn_cifar10", "cnn_mnist", "logistic", "mlp", "resnet18_gn"]
+__all__ = [
+    "TemperedSigmoid",
+    "check_module",
+    "cnn_cifar10",
+    "cnn_femnist",
+    "cnn_mnist",
+    "logistic",
+    "lstm",
+    "mlp",
+    "mobilenet_gn",
+    "resnet18_gn",
+    "resnet_gn",
+    "transformer",
+]

@@ -11,7 +11,12 @@ from wirelessfl.errors import precondition
 _SMALLEST_MNIST_SIDE = 20  # 20 → 7 → 6 → 2 → 1
 
 
-def _image_shape(feature_shape: Sequence[int], smallest: int, name: str) -> tuple[int, int, int]:
+def image_shape(feature_shape: Sequence[int], smallest: int, name: str) -> tuple[int, int, int]:
+    """Channels, height and width of images.
+
+    Raises:
+        ValueError: if samples are not images, or have a side below ``smallest``; ``name`` is the model's.
+    """
     precondition(
         len(feature_shape) == 3 and min(feature_shape[1:]) >= smallest,
         f"{name} needs samples of shape (channels, height, width) with sides of at least {smallest}, "
@@ -34,7 +39,7 @@ def cnn_mnist(
     Raises:
         ValueError: if the samples are not images, or too small.
     """
-    channels, height, width = _image_shape(feature_shape, _SMALLEST_MNIST_SIDE, "cnn_mnist")
+    channels, height, width = image_shape(feature_shape, _SMALLEST_MNIST_SIDE, "cnn_mnist")
     rows, columns = (((side - 8) // 2 - 4) // 2 for side in (height, width))
     return nn.Sequential(
         nn.Conv2d(channels, 16, kernel_size=8, stride=2),
@@ -61,7 +66,7 @@ def cnn_cifar10(
     Raises:
         ValueError: if the samples are not images, or too small.
     """
-    channels, _, _ = _image_shape(feature_shape, 8, "cnn_cifar10")
+    channels, _, _ = image_shape(feature_shape, 8, "cnn_cifar10")
     layers: list[nn.Module] = []
     for filters in (32, 64, 64):
         layers += [nn.Conv2d(channels, filters, kernel_size=3, padding=1), activation(), nn.AvgPool2d(2, stride=2)]
@@ -70,7 +75,8 @@ def cnn_cifar10(
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(128, num_classes))
 
 
-def _convolution(channels: int, filters: int, stride: int, kernel: int = 3) -> nn.Conv2d:
+def convolution(channels: int, filters: int, stride: int, kernel: int = 3) -> nn.Conv2d:
+    """Convolution without bias that keeps the size but for its stride."""
     return nn.Conv2d(channels, filters, kernel, stride=stride, padding=kernel // 2, bias=False)
 
 
@@ -79,13 +85,13 @@ class BasicBlock(nn.Module):
 
     def __init__(self, channels: int, filters: int, stride: int, groups: int) -> None:
         super().__init__()
-        self.conv1 = _convolution(channels, filters, stride)
+        self.conv1 = convolution(channels, filters, stride)
         self.norm1 = nn.GroupNorm(groups, filters)
-        self.conv2 = _convolution(filters, filters, 1)
+        self.conv2 = convolution(filters, filters, 1)
         self.norm2 = nn.GroupNorm(groups, filters)
         self.skip: nn.Module = nn.Identity()
         if stride != 1 or channels != filters:
-            self.skip = nn.Sequential(_convolution(channels, filters, stride, kernel=1), nn.GroupNorm(groups, filters))
+            self.skip = nn.Sequential(convolution(channels, filters, stride, kernel=1), nn.GroupNorm(groups, filters))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, channels, H, W) to (B, filters, H/stride, W/stride)."""
@@ -113,7 +119,7 @@ def resnet18_gn(feature_shape: Sequence[int], num_classes: int, groups: int = 32
         f"resnet18_gn needs samples of shape (channels, height, width), not {tuple(feature_shape)}",
     )
     precondition(groups >= 1 and not 64 % groups, f"groups must divide 64, not {groups}")
-    layers: list[nn.Module] = [_convolution(feature_shape[0], 64, 1), nn.GroupNorm(groups, 64), nn.ReLU()]
+    layers: list[nn.Module] = [convolution(feature_shape[0], 64, 1), nn.GroupNorm(groups, 64), nn.ReLU()]
     channels = 64
     for filters, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         layers += [BasicBlock(channels, filters, stride, groups), BasicBlock(filters, filters, 1, groups)]
