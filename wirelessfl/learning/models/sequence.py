@@ -1,9 +1,10 @@
 """Models of letters and words: stacked LSTM and transformer, in plain products that batch over clients.
 
-``torch.nn.LSTM`` and ``torch.nn.TransformerEncoderLayer`` compute the same, but their kernels are not batched over clients.
+``torch.nn.LSTM`` and ``torch.nn.TransformerEncoderLayer`` compute the same; their kernels are not batched over clients.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
 import torch
@@ -82,7 +83,7 @@ def lstm(
     """
     _length(feature_shape, "lstm")
     widths = [embedding, *[hidden] * layers]
-    stack = [LstmLayer(narrow, wide) for narrow, wide in zip(widths[:-1], widths[1:], strict=True)]
+    stack = [LstmLayer(narrow, wide) for narrow, wide in pairwise(widths)]
     return nn.Sequential(TokenEmbedding(vocabulary, embedding), *stack, LastState(), nn.Linear(hidden, num_classes))
 
 
