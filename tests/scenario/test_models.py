@@ -80,7 +80,8 @@ def test_every_variant_is_chosen_by_its_tag(family: Family, union: Any) -> None:
     for tag, variant in variants.items():
         written = tag or "pkg.mod:Name"
         assert family.variant(union, {family.key: written}) is variant
-        assert getattr(variant.model_validate({family.key: written}), family.key) == written
+        required = {name: "x" for name, field in variant.model_fields.items() if field.is_required()}
+        assert getattr(variant.model_validate({**required, family.key: written}), family.key) == written
     assert family.variant(union, {}) is variants[family.default]
     assert family.variant(union, {family.key: "nonsense"}) is None
     assert family.variant(union, {family.key: 3}) is None
@@ -173,7 +174,8 @@ def test_reference_lists_every_key_once_for_each_variant() -> None:
     assert ("uplink.jammer.epsilon", "kind: over_the_air") in keys
     required = list(dict.fromkeys(info.path for info in all_keys(Scenario) if info.required))
     tags = [f"{path}.{one.tag}" for one in named_families().values() if one.external for path in one.paths]
-    assert set(required) == {"name", *tags}, "a name, and what code from outside is called"
+    own = {f"data.dataset.{name}" for name in ("file", "label", "root")}
+    assert set(required) == {"name", *tags, *own}, "a name, what code from outside is called, and one's own files"
 
 
 def test_only_one_section_at_a_place_without_variants() -> None:

@@ -143,6 +143,7 @@ class ExternalModel(
     family="model",
     protocol="torch.nn:Module",
     check="wirelessfl.learning.local_conformance:check_model",
+    context="wirelessfl.assembly.learning:Tokens",
     returned=True,
     called_with=("feature_shape", "num_classes"),
 ):

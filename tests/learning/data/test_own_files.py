@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.io import savemat
 
 import wirelessfl as wfl
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning.data.arrays import load_arrays
+from wirelessfl.learning.data.cifar import load_cifar100
 from wirelessfl.learning.data.hugging_face import load_hugging_face
 from wirelessfl.learning.data.image_folder import load_image_folder
 from wirelessfl.learning.data.leaf import LETTERS, load_leaf
+from wirelessfl.learning.data.svhn import MEAN, STD, load_svhn
 from wirelessfl.learning.data.tables import load_table
 
 RNG = np.random.default_rng(1)
@@ -299,3 +303,30 @@ def test_users_of_leaf_are_clients_with_test_samples_of_their_own(tmp_path: Path
 def test_keys_that_are_wrong_are_named(dataset: dict[str, Any], says: str) -> None:
     with pytest.raises(ScenarioError, match=says):
         wfl.load_scenario({"name": "own", "data": {"dataset": dataset}})
+
+
+def test_svhn_calls_the_digit_zero_ten(tmp_path: Path) -> None:
+    images = RNG.integers(0, 256, (32, 32, 3, 20), dtype=np.uint8)
+    digits = np.tile(np.arange(1, 11, dtype=np.uint8), 2)[:, None]
+    for name in ("train", "test"):
+        savemat(tmp_path / f"{name}_32x32.mat", {"X": images, "y": digits})
+    dataset = load_svhn(tmp_path)
+    assert dataset.train.targets.tolist() == [*range(1, 10), 0] * 2
+    green = dataset.train.inputs[4, 1].numpy() * STD[1] + MEAN[1]
+    assert np.allclose(green * 255, images[:, :, 1, 4], atol=1e-3)
+    (tmp_path / "train_32x32.mat").write_bytes(b"torn")
+    with pytest.raises(DataError, match="not a readable MATLAB file"):
+        load_svhn(tmp_path)
+
+
+def test_cifar_100_has_fine_labels(tmp_path: Path) -> None:
+    data = RNG.integers(0, 256, (200, 3072), dtype=np.uint8)
+    batch = {"data": data, "fine_labels": [at % 100 for at in range(200)], "coarse_labels": [0] * 200}
+    for name in ("train", "test"):
+        (tmp_path / name).write_bytes(pickle.dumps(batch, protocol=3))
+    dataset = load_cifar100(tmp_path)
+    assert dataset.num_classes == 100 == len(set(dataset.class_names)) and dataset.class_names[30] == "dolphin"
+    assert dataset.train.targets.tolist() == batch["fine_labels"]
+    (tmp_path / "test").write_bytes(pickle.dumps({**batch, "fine_labels": [100] * 200}, protocol=3))
+    with pytest.raises(DataError, match="`fine_labels` must be a list of 200 numbers 0 to 99"):
+        load_cifar100(tmp_path)
