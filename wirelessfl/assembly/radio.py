@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplink
 from wirelessfl.assembly.learning import build_algorithm, build_robust_rule
-from wirelessfl.assembly.modulation import build_modulation, symbol_count
+from wirelessfl.assembly.modulation import build_code, build_modulation, symbol_count
 from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD, build_calibration, build_power_control, gradient_step
 from wirelessfl.assembly.reception import build_receiver
 from wirelessfl.assembly.roles import build_roles
@@ -32,13 +32,14 @@ from wirelessfl.radio import (
     power_budget_from_watts,
     thermal_noise_density,
 )
+from wirelessfl.radio.modulation.d_dsgd import MEAN_BITS
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.geography import MultiCell, SingleCell, Topology
-from wirelessfl.scenario.modulation import WaveformModulation
+from wirelessfl.scenario.modulation import DDsgd, WaveformModulation
 from wirelessfl.scenario.uplink import Digital, Ideal, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
-from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
+from wirelessfl.simulation.uplinks import CapacityUplink, IdealUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.air.plan import OwnRelease
 
 
@@ -90,6 +91,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
     match uplink:
         case Ideal():
             return IdealUplink(network.registry, dimension, build_robust_rule(scenario))
+        case OverTheAirSection(modulation=DDsgd()):
+            return build_capacity_uplink(scenario, uplink, network, dimension)
         case OverTheAirSection():
             symbols, loudest = symbol_count(scenario, uplink, dimension), symbol_energy(scenario, dimension)
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, symbols, loudest)
@@ -133,6 +136,27 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return build_secure_uplink(scenario, uplink, network, dimension)
         case _:
             assert_never(uplink)
+
+
+def build_capacity_uplink(
+    scenario: Scenario, uplink: OverTheAirSection, network: Network, dimension: int
+) -> CapacityUplink:
+    """Uploads at the capacity of the channel.
+
+    Raises:
+        InfeasibleError: the capacity does not carry one coordinate of the largest cohort.
+    """
+    assert isinstance(uplink.modulation, DDsgd), "another modulation adds up"
+    code, clients, budget = build_code(uplink.modulation), scenario.clients.most, network.registry.power_budget
+    if code.kept(dimension, clients, budget) == 0:
+        least = MEAN_BITS + math.log2(dimension)
+        raise InfeasibleError(
+            f"uplink.modulation.symbols: found {uplink.modulation.symbols:g}, with which each of {clients} clients has "
+            f"{code.capacity_bits(dimension, clients, budget):.4g} bits a round; one coordinate of {dimension} takes "
+            f"{least:.4g}. More symbols, more power (uplink.snr_db, uplink.tx_power_dbm) or fewer clients carry more"
+        )
+    airtime, unit = slot_airtime(scenario, dimension), joules_per_unit(scenario)
+    return CapacityUplink(network.registry, dimension, code, unit, airtime)
 
 
 def _waveform(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> dict[str, Any]:

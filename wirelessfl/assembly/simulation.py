@@ -42,7 +42,7 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
 from wirelessfl.simulation.selection import ClientSelection, JobsInFlight, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
-from wirelessfl.simulation.uplinks import DigitalUplink, OverTheAir, TrustedServer, Uplink
+from wirelessfl.simulation.uplinks import CapacityUplink, DigitalUplink, OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import STREAM_VERSION, Streams
 from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest, source_attributes
@@ -111,7 +111,7 @@ def build_simulation(
     uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
     selection = with_pilots(selection, uplink)
     faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
-    residuals = uplink.residuals if isinstance(uplink, DigitalUplink | OverTheAir) else None
+    residuals = uplink.residuals if isinstance(uplink, CapacityUplink | DigitalUplink | OverTheAir) else None
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         selection = KeepAtWork(selection.rule, selection.count, network, jobs=jobs)

@@ -46,7 +46,7 @@ from wirelessfl.radio.jamming import (
 )
 from wirelessfl.radio.links import CellLinks, Links, SlotLinks
 from wirelessfl.radio.mcs import ModulationAndCoding
-from wirelessfl.radio.modulation import Analog, Blind, FskVote, Heard, Modulation, Obda, Outgoing, Waveform
+from wirelessfl.radio.modulation import Analog, Blind, DDsgd, FskVote, Heard, Modulation, Obda, Outgoing, Waveform
 from wirelessfl.radio.network import JammerLink, Network, Registry
 from wirelessfl.radio.observation import floor_amplitude, whitened_amplitude
 from wirelessfl.radio.observer import Observer, Overheard, joint_amplitude
@@ -184,6 +184,7 @@ __all__ = [
     "Channels",
     "Cotaf",
     "CrossLayer",
+    "DDsgd",
     "DigitalLinks",
     "DirectRay",
     "DistanceGain",

@@ -102,6 +102,20 @@ class ADsgd(WaveformModulation, core="wirelessfl.radio.modulation:ADsgd", polici
         return [(self.kept >= self.symbols, "kept", f"{self.kept:g}", allowed)]
 
 
+class DDsgd(
+    WaveformModulation,
+    core="wirelessfl.radio.modulation:DDsgd",
+    policies=("full_power",),
+    combiners=("sum",),
+):
+    """Amiri, Gündüz, IEEE TSP 2020."""
+
+    scheme: Literal["d_dsgd"] = key(
+        "d_dsgd", "Digital: the mean of the highest or lowest coordinates, as many as the channel's capacity carries."
+    )
+    symbols: Share = key(0.5, "Real symbols for each coordinate, s/d.")
+
+
 class ExternalModulation(
     External,
     family="modulation",
@@ -117,5 +131,5 @@ class ExternalModulation(
 
 
 Modulation = Annotated[
-    AnalogModulation | Obda | FskVote | Blind | ADsgd | ExternalModulation, Family("scheme", default="analog")
+    AnalogModulation | Obda | FskVote | Blind | ADsgd | DDsgd | ExternalModulation, Family("scheme", default="analog")
 ]

@@ -2,9 +2,11 @@
 
 from wirelessfl.scenario.algorithm import FedAvg, FedProx, Upcycled
 from wirelessfl.scenario.base import Rule
-from wirelessfl.scenario.geography import SingleCell
-from wirelessfl.scenario.modulation import WaveformModulation
+from wirelessfl.scenario.channel import IndependentFading, StaticFading
+from wirelessfl.scenario.geography import NoPathLoss, SingleCell
+from wirelessfl.scenario.modulation import DDsgd, WaveformModulation
 from wirelessfl.scenario.power_control import NoCsi
+from wirelessfl.scenario.reception import ArrayReceiver
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.uplink import OverTheAir
 
@@ -14,7 +16,7 @@ def modulation_rules(scenario: Sections) -> list[Rule]:
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAir):
         return []
-    return [*_waveform(scenario, uplink), *_no_csi(scenario, uplink)]
+    return [*_waveform(scenario, uplink), *_gaussian_channel(scenario, uplink), *_no_csi(scenario, uplink)]
 
 
 def _waveform(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
@@ -55,6 +57,55 @@ def _waveform(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
             "training.algorithm.name",
             f"{algorithm.name} {beside}, whose step is no sum of what clients send",
             "fedavg | fedprox | upcycled",
+        ),
+    ]
+
+
+def _gaussian_channel(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
+    # The capacity of D-DSGD is that of equal clients on a Gaussian channel
+    if not isinstance(uplink.modulation, DDsgd):
+        return []
+    channel, csi, sync = scenario.channel, scenario.channel.csi, scenario.channel.sync
+    beside = "with the modulation d_dsgd, whose capacity is that of a Gaussian channel"
+    antennas = uplink.receiver.antennas if isinstance(uplink.receiver, ArrayReceiver) else 1
+    zeros = {
+        "faults.fade_threshold": scenario.faults.fade_threshold,
+        "channel.csi.error_std": csi.error_std,
+        "channel.sync.phase_std": sync.phase_std,
+        "channel.sync.max_offset": sync.max_offset,
+        "channel.sync.cfo_hz": sync.cfo_hz,
+    }
+    return [
+        *((value > 0, name, f"{value:g} {beside}", "0") for name, value in zeros.items()),
+        (
+            not isinstance(channel.fading, StaticFading),
+            "channel.fading.model",
+            f"{channel.fading.model} {beside}",
+            "static",
+        ),
+        (
+            not isinstance(channel.correlation, IndependentFading),
+            "channel.correlation.model",
+            f"fading in time {beside}",
+            "independent",
+        ),
+        (
+            not isinstance(channel.pathloss, NoPathLoss),
+            "channel.pathloss.model",
+            f"a path loss {beside} with clients of equal power",
+            "none",
+        ),
+        (csi.pilot_symbols is not None, "channel.csi.pilot_symbols", f"{csi.pilot_symbols} {beside}", "null"),
+        (uplink.peak_power_db is not None, "uplink.peak_power_db", f"{uplink.peak_power_db} {beside}", "null"),
+        (antennas > 1, "uplink.receiver.antennas", f"{antennas} {beside} to one antenna", "1"),
+        *(
+            (
+                role.role == "power_cheat",
+                f"clients.roles.{index}.role",
+                "power_cheat with the modulation d_dsgd, which decodes bits whatever their power",
+                "another role, or another modulation",
+            )
+            for index, role in enumerate(scenario.clients.roles)
         ),
     ]
 

@@ -14,6 +14,7 @@ from wirelessfl.learning.compression.qsgd import Qsgd
 from wirelessfl.learning.compression.rand_k import RandK
 from wirelessfl.learning.compression.sign import Sign
 from wirelessfl.learning.compression.sparse import SparseUploads
+from wirelessfl.learning.compression.sparse_mean import SparseMean
 from wirelessfl.learning.compression.top_k import TopK, largest
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "RandomRounding",
     "RoundCodec",
     "Sign",
+    "SparseMean",
     "SparseUploads",
     "TopK",
     "largest",

@@ -13,6 +13,7 @@ from wirelessfl.simulation.uplinks.base import (
     ServerNoise,
     Uplink,
 )
+from wirelessfl.simulation.uplinks.capacity import CapacityUplink
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
 from wirelessfl.simulation.uplinks.exact import IdealUplink, TrustedServer
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
@@ -20,6 +21,7 @@ from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 __all__ = [
     "Asynchronous",
     "AuditView",
+    "CapacityUplink",
     "ChannelNoise",
     "Collected",
     "DigitalUplink",
