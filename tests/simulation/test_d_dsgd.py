@@ -138,7 +138,7 @@ def test_a_resumed_run_keeps_its_residuals_to_the_bit(changes: dict[str, Any], t
 
 def test_noise_before_the_code_protects_as_without_it() -> None:
     noise = {"training__privacy": {"mechanism": "gaussian", "clip": 1.0, "noise_multiplier": 1.0}}
-    unit = {"privacy": {"unit": "sample", "delta": 1e-5}, "rounds": 2, **noise}
+    unit: dict[str, Any] = {"privacy": {"unit": "sample", "delta": 1e-5}, "rounds": 2, **noise}
     coded, ideal = run(d_dsgd(**unit))[0].ledger, run(small(uplink={"kind": "ideal", "clip": 1.0}, **unit))[0].ledger
     assert coded.epsilon_accounted() == ideal.epsilon_accounted() < np.inf
 
