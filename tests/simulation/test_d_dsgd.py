@@ -161,6 +161,7 @@ def test_too_little_capacity_is_infeasible() -> None:
         ({"channel__pathloss": {"model": "log_distance"}}, r"pathloss\.model: found a path loss"),
         ({"uplink__peak_power_db": 3.0}, "peak_power_db: found 3"),
         ({"clients__roles": [{"role": "power_cheat", "count": 1}]}, "role: found power_cheat"),
+        ({"training__robust": {"rule": "median"}}, "robust.rule: found median"),
         ({"training__algorithm": {"name": "feddyn"}}, "algorithm.name: found feddyn .*allowed: fedavg"),
         ({"uplink__modulation": {"scheme": "d_dsgd", "symbols": 0.0}}, r"modulation\.symbols: found 0"),
     ],

@@ -156,7 +156,7 @@ def build_capacity_uplink(
             f"{least:.4g}. More symbols, more power (uplink.snr_db, uplink.tx_power_dbm) or fewer clients carry more"
         )
     airtime, unit = slot_airtime(scenario, dimension), joules_per_unit(scenario)
-    return CapacityUplink(network.registry, dimension, code, unit, airtime)
+    return CapacityUplink(network.registry, dimension, build_robust_rule(scenario), code, unit, airtime)
 
 
 def _waveform(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> dict[str, Any]:
