@@ -90,14 +90,14 @@ WITHOUT_A_CLOCK = {
     "learner local_privacy": "training as the server asks for it, with the rows that the state keeps of it",
     "selection": "selects around the jobs in flight",
     "rehearsal": "runs the simulation without training",
-    "uplinks/exact": "waits as every uplink with a slot does, in uplinks/slot",
+    "uplinks/exact uplinks/capacity": "wait as every uplink with a slot does, in uplinks/slot",
     "uplinks/robust": "writes what a rule kept",
     "roles": "what clients send that do not follow the protocol",
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
     "uplinks/air/excess": "steps of a slot",
     "uplinks/air/records uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/shared_band": "computes links when a round begins",
-    "uplinks/capacity uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
+    "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
 """Files of ``simulation`` that do not import SimPy, and why they are there."""
 
