@@ -39,6 +39,14 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     assert of() == hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def test_a_digital_uplink_without_an_array_keeps_its_id() -> None:
+    scenario = parse_scenario(TEXT, "small", {"uplink": {"kind": "digital"}})
+    tree = scenario.model_dump(mode="json", by_alias=True)["uplink"]
+    assert tree["receiver"] is None
+    assert of({"uplink": {"kind": "digital", "receiver": None}}) == of({"uplink": {"kind": "digital"}})
+    assert of({"uplink": {"kind": "digital", "receiver": {"antennas": 1}}}) != of({"uplink": {"kind": "digital"}})
+
+
 def test_how_it_was_written_does_not_count() -> None:
     reversed_keys = dump_yaml(dict(reversed(BASE.items())))
     assert of(text=f"# a comment\n{reversed_keys}") == of()

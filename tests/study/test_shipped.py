@@ -23,6 +23,7 @@ def test_the_shelf() -> None:
         "mechanisms",
         "ota-digital-secagg",
         "jammer-antennas",
+        "sdma-airtime",
         "codecs",
         "robust-rules",
         "attacks-uplinks",

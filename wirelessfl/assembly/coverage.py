@@ -1,5 +1,6 @@
 """Coverage of the lowest scheme: which clients are out of its reach where no fading helps or harms them."""
 
+import math
 import warnings
 
 import numpy as np
@@ -20,9 +21,22 @@ def clients_below_floor(scenario: Scenario, links: DigitalLinks) -> int:
     with forgotten(links.network.memories()):
         everyone = np.arange(links.network.registry.count)
         path_gain = links.network.clients.large_scale.gains(everyone, _START).path_gain
-    tdma = isinstance(scenario.uplink, Digital) and scenario.uplink.access == "tdma"
-    snr = snr_of_power(links.snr, path_gain, 1.0 if tdma else 1.0 / scenario.clients.most)
+    share, array_gain = band_of_a_client(scenario)
+    snr = snr_of_power(links.snr, array_gain * path_gain, share)
     return int(np.count_nonzero(links.coding.throughput(1.0, snr) == 0))
+
+
+def band_of_a_client(scenario: Scenario) -> tuple[float, float]:
+    """The part B_i/B of the band in which a client sends where all do, and by how much an array raises its SNR.
+
+    Behind zero forcing a stream among K has A − K + 1 of the degrees of freedom of A antennas.
+    """
+    uplink, clients = scenario.uplink, scenario.clients.most
+    if not isinstance(uplink, Digital):
+        return 1.0 / clients, 1.0
+    streams = 1 if uplink.receiver is None else min(uplink.receiver.most_streams, clients)
+    share = 1.0 if uplink.access == "tdma" else 1.0 / math.ceil(clients / streams)
+    return share, 1.0 if uplink.receiver is None else max(1.0, uplink.receiver.antennas - streams + 1.0)
 
 
 def warn_of_floor(scenario: Scenario, links: DigitalLinks) -> None:

@@ -23,6 +23,7 @@ from wirelessfl.radio import (
     Ofdma,
     RecordedLinks,
     ShortPackets,
+    SpatialMultiplexing,
     Tdma,
     db_to_linear,
     dbm_to_watts,
@@ -30,6 +31,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.codec import LossyCodec
+from wirelessfl.scenario.reception import StreamReceiver
 from wirelessfl.scenario.timing import Asynchronous as AsynchronousSection
 from wirelessfl.scenario.uplink import AdaptiveRate as AdaptiveRateSection
 from wirelessfl.scenario.uplink import Digital, DigitalLink, McsRate, RecordedRate, SecureAggregation
@@ -67,11 +69,18 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
     facts = build_algorithm(scenario).facts()
     residuals = ErrorFeedback() if isinstance(uplink.codec, LossyCodec) and uplink.codec.error_feedback else None
     rule = build_robust_rule(scenario)
-    uploads = DigitalUplink(links, dimension, access, codec, facts.payload, facts.numbers, residuals, rule)
+    sharing = None if uplink.receiver is None else build_sharing(uplink.receiver, links)
+    uploads = DigitalUplink(links, dimension, access, codec, facts.payload, facts.numbers, residuals, rule, sharing)
     bits = uploads.payload_bits
     if not isinstance(bits, int | np.integer) or bits < 1:
         raise ScenarioError(f"uplink.codec.name: bits of {type(codec).__name__} are {bits!r}; allowed: 1, 2, ...")
     return uploads
+
+
+def build_sharing(receiver: StreamReceiver, links: DigitalLinks) -> SpatialMultiplexing:
+    """Groups of clients that share a band."""
+    combiner = make_object("uplink.receiver.combiner", receiver)
+    return SpatialMultiplexing(links, combiner, receiver.most_streams, receiver.group_wait_s)
 
 
 def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> DigitalLinks:

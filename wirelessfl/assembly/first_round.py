@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.assembly.coverage import warn_of_duration, warn_of_floor
+from wirelessfl.assembly.coverage import band_of_a_client, warn_of_duration, warn_of_floor
 from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
@@ -42,7 +42,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.uplink import Digital, Jammer
+from wirelessfl.scenario.uplink import Jammer
 from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir, Uplink
@@ -303,10 +303,8 @@ def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
     with forgotten(links.network.memories()):
         everyone = np.arange(links.network.registry.count)
         path_gain = links.network.clients.large_scale.gains(everyone, _START).path_gain
-    tdma = isinstance(scenario.uplink, Digital) and scenario.uplink.access == "tdma"
-    seconds = uploads.payload_bits / links.mean_rate(
-        float(np.median(path_gain)), 1.0 if tdma else 1.0 / scenario.clients.most
-    )
+    share, array_gain = band_of_a_client(scenario)
+    seconds = uploads.payload_bits / links.mean_rate(array_gain * float(np.median(path_gain)), share)
     doppler_hz = links.division.doppler_hz
     return UploadSpan(seconds, pieces_needed(seconds, doppler_hz), seconds / coherence_time(doppler_hz))
 

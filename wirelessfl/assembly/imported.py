@@ -148,8 +148,8 @@ def check_first_slot(channels: ImportedChannels, airtime_s: float) -> None:
 def _check_antennas(scenario: Scenario, channels: ImportedChannels) -> None:
     held, antennas, kind = channels.gains.shape[2], build_antennas(scenario), scenario.uplink.kind
     key, here, allowed = "uplink.receiver.antennas", str(antennas), str(held)
-    if not isinstance(scenario.uplink, OverTheAir):
-        key, here, allowed = "uplink.kind", kind, "over_the_air, or gains of one antenna"
+    if getattr(scenario.uplink, "receiver", None) is None:
+        key, here, allowed = "uplink.kind", kind, "over_the_air, uplink.receiver, or gains of one antenna"
     found_here = f"{key}: found {here}, and gains of {held} antennas in {channels.name}"
     precondition(held == antennas, f"{found_here}; allowed: {allowed}", DataError)
 

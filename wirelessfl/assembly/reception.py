@@ -1,4 +1,4 @@
-"""Receivers over the air, and their antenna arrays."""
+"""Receivers, and their antenna arrays."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from wirelessfl.assembly.objects import make_object
 from wirelessfl.radio import AntennaArray, ArrayGeometry, Draws, IndependentAntennas, LargeScale, Receiver
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.reception import ArrayReceiver
-from wirelessfl.scenario.uplink import OverTheAir
+from wirelessfl.scenario.uplink import DigitalLink, OverTheAir
 from wirelessfl.streams import Streams
 
 
@@ -53,6 +53,8 @@ def build_receiver(scenario: Scenario, uplink: OverTheAir) -> Receiver:
 def build_antennas(scenario: Scenario) -> int:
     """A, antennas of each receiver; 1 with uplinks that have none of their own."""
     uplink = scenario.uplink
+    if isinstance(uplink, DigitalLink):
+        return 1 if uplink.receiver is None else uplink.receiver.antennas
     if not isinstance(uplink, OverTheAir):
         return 1
     if isinstance(uplink.receiver, ArrayReceiver):
@@ -64,7 +66,7 @@ def build_array(scenario: Scenario, antennas: int, large_scale: LargeScale, draw
     """The array of so many antennas at the end of some links; None for a single one."""
     if antennas == 1:
         return None
-    receiver = scenario.uplink.receiver if isinstance(scenario.uplink, OverTheAir) else None
+    receiver = scenario.uplink.receiver if isinstance(scenario.uplink, OverTheAir | DigitalLink) else None
     if not isinstance(receiver, ArrayReceiver):  # that of code from outside
         return independent_array(antennas, large_scale, draws)
     geometry: ArrayGeometry = make_object("uplink.receiver.array.geometry", receiver.array, antennas)

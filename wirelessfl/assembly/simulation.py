@@ -141,9 +141,10 @@ def build_simulation(
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
 
 
-def _groups(scenario: Scenario, parts: Deployment) -> int:
-    # F of the gains that messages leave in the trace; ideal uplinks have none
-    return parts.network.clients.groups if isinstance(scenario.uplink, DigitalLink) else 1
+def _gains_of_messages(scenario: Scenario, parts: Deployment) -> tuple[int, int, int]:
+    # Blocks, groups of subcarriers and antennas of the gains that messages leave in the trace; ideal uplinks have none
+    clients = parts.network.clients
+    return (1, clients.groups, len(clients.antennas)) if isinstance(scenario.uplink, DigitalLink) else (1, 1, 1)
 
 
 def _recall(state: SimulationState, deployment: Deployment, ledger: Ledger) -> None:
@@ -232,8 +233,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
     parts, statement = simulation.deployment, simulation.ledger.statement
     plan, model = parts.learner.plan, parts.learner.model
     text = dump_scenario(scenario)
-    # Axes of gains that are longer than 1 are told; messages have one block and one antenna.
-    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else (1, _groups(scenario, parts), 1)
+    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else _gains_of_messages(scenario, parts)
     return TraceHeader(
         attributes={
             "name": scenario.name,

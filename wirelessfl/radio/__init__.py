@@ -127,7 +127,7 @@ from wirelessfl.radio.rates import (
     shannon_rate,
     snr_of_power,
 )
-from wirelessfl.radio.reception import Receiver, SumReceiver, max_min_beam
+from wirelessfl.radio.reception import LinearMmse, Receiver, SumReceiver, ZeroForcing, max_min_beam, stream_sinr
 from wirelessfl.radio.recorded_links import LinkLog, RecordedLinks, client_log
 from wirelessfl.radio.slot_schedule import (
     AT_ONCE,
@@ -142,6 +142,7 @@ from wirelessfl.radio.slot_schedule import (
     pieces_needed,
     self_distortion,
 )
+from wirelessfl.radio.spatial_multiplexing import SpatialMultiplexing
 from wirelessfl.radio.superposition import Superposition, limit_amplitude, row_norms, superpose
 from wirelessfl.radio.tapped_delay_line import TappedDelayLine, group_frequencies, tapped_delay_line
 from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
@@ -214,6 +215,7 @@ __all__ = [
     "Jamming",
     "LargeScale",
     "LateArrival",
+    "LinearMmse",
     "Link",
     "LinkImpairments",
     "LinkLog",
@@ -259,6 +261,7 @@ __all__ = [
     "SlotPlan",
     "SlotSchedule",
     "SlotTransmission",
+    "SpatialMultiplexing",
     "SpecularFading",
     "Standing",
     "Static",
@@ -278,6 +281,7 @@ __all__ = [
     "Walking",
     "Waveform",
     "WeakestInversion",
+    "ZeroForcing",
     "accounted_noise_std",
     "at_the_clip",
     "carrier_offsets",
@@ -336,6 +340,7 @@ __all__ = [
     "shortfall_probability",
     "slot_duration",
     "snr_of_power",
+    "stream_sinr",
     "superpose",
     "tapped_delay_line",
     "thermal_noise_density",

@@ -146,8 +146,8 @@ class DigitalLinks:
             over_groups = shannon_rate(band, snr * water_filling(snr) if self.fills else snr).mean(axis=2)
             return over_groups, over_groups
         power = self._believed_power(clients, moment, found, instants)
-        believed = self._throughput(band, snr_of_power(self.snr, power, share))
-        return believed, self._throughput(band, link_snr(self.snr, found.narrowband[0], share))
+        believed = self.throughput(band, snr_of_power(self.snr, power, share))
+        return believed, self.throughput(band, link_snr(self.snr, found.narrowband[0], share))
 
     def rates_at_share(self, clients: NDArray[np.int64], moment: Moment) -> RatesAtShare:
         """Bit/s at which n clients send that begin at a moment, as a function of the share B_i/B that each has."""
@@ -184,7 +184,7 @@ class DigitalLinks:
     ) -> None:
         # Further transmissions of messages that are lost; written to ``sent``
         powers = harq.powers(power, self.network.clients, self.network.streams, clients, moment)
-        carried = partial(self._throughput, share * self.bandwidth_hz)
+        carried = partial(self.throughput, share * self.bandwidth_hz)
         count, arrived = harq.transmissions(at, snr_of_power(self.snr, powers, share), carried)
         sent.delivers[:] = sent.sends & arrived
         sent.seconds_per_bit[:] *= count
@@ -216,14 +216,14 @@ class DigitalLinks:
         faded = np.abs(found.narrowband[1]) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
         return np.where(faded, 0.0, self.rate.sent_at(believed)), carried
 
-    def _throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Bit/s that channels carry
+    def throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bit/s (n,) that channels of an SNR (n,) carry."""
         return shannon_rate(bandwidth_hz, snr) if self.coding is None else self.coding.throughput(bandwidth_hz, snr)
 
     def mean_rate(self, path_gain: float, share: float) -> float:
         """Bit/s on a link with |h|² = β, at least the minimum."""
         snr = snr_of_power(self.snr, np.array([path_gain]), share)
-        return float(self.rate.sent_at(self._throughput(share * self.bandwidth_hz, snr))[0]) or self.rate.least_bps
+        return float(self.rate.sent_at(self.throughput(share * self.bandwidth_hz, snr))[0]) or self.rate.least_bps
 
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """Energy (n,) of seconds on the air; NaN where watts are unknown."""

@@ -30,20 +30,13 @@ def array_power_rules(scenario: Sections) -> list[Rule]:
     receiver, control, topology = uplink.receiver, uplink.power_control, scenario.topology
     antennas = receiver.antennas if isinstance(receiver, ArrayReceiver) else 1
     # Such a policy knows what the server reads behind its combiner; the accounted ε counts all that is received
-    ring = isinstance(receiver, ArrayReceiver) and isinstance(receiver.correlation, OneRing)
-    needed, clients = 16 * antennas**2 * scenario.clients.most, scenario.clients.most
+    clients = scenario.clients.most
     held = min(clients, 2 * antennas) if isinstance(receiver, MaxMinCombiner) else 0
     exact = isinstance(control, LowerGain) and control.calibration == "exact"
     average = isinstance(control, TruncatedInversion) and control.power_limit == "average"
     key, allowed = "uplink.power_control.calibration", "theorem, or a single base station with one antenna"
     return [
-        (
-            ring and antennas > 1 and needed > _MOST_BYTES,
-            "uplink.receiver.correlation.model",
-            f"one_ring with {antennas} antennas and {clients} clients in a round, whose correlations take "
-            f"{needed / 2**30:.1f} GiB",
-            f"at most {_MOST_BYTES >> 30} GiB, 16 bytes times antennas² times clients, or exponential, alike for all",
-        ),
+        *(ring_memory(receiver, clients) if isinstance(receiver, ArrayReceiver) else []),
         (
             held > _MOST_HOLD,
             "uplink.receiver.antennas",
@@ -70,6 +63,21 @@ def array_power_rules(scenario: Sections) -> list[Rule]:
             "peak, one antenna, or the combiner sum | random on antennas that fade independently, without line of "
             "sight (rayleigh, or tdl with a profile A | B | C | exponential)",
         ),
+    ]
+
+
+def ring_memory(receiver: ArrayReceiver, clients: int) -> list[Rule]:
+    """Rules of correlations of which each client has its own, for clients whose channels are drawn together."""
+    ring, antennas = isinstance(receiver.correlation, OneRing), receiver.antennas
+    needed = 16 * antennas**2 * clients
+    return [
+        (
+            ring and antennas > 1 and needed > _MOST_BYTES,
+            "uplink.receiver.correlation.model",
+            f"one_ring with {antennas} antennas and {clients} clients in a round, whose correlations take "
+            f"{needed / 2**30:.1f} GiB",
+            f"at most {_MOST_BYTES >> 30} GiB, 16 bytes times antennas² times clients, or exponential, alike for all",
+        )
     ]
 
 

@@ -29,6 +29,7 @@ from wirelessfl.scenario.radio_consistency import radio_rules
 from wirelessfl.scenario.robust_consistency import robust_rules
 from wirelessfl.scenario.role_consistency import role_rules
 from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.spatial_consistency import spatial_rules
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.training import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.uplink import (
@@ -43,7 +44,7 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 
 def scenario_rules(scenario: Sections) -> list[Rule]:
     """Rules between the sections."""
-    of_the_radio = (downlink_rules, array_power_rules, mac_rules, modulation_rules, radio_rules)
+    of_the_radio = (downlink_rules, array_power_rules, spatial_rules, mac_rules, modulation_rules, radio_rules)
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
     return [
         rule

@@ -1,4 +1,4 @@
-"""Receivers over the air: their antennas, how these are placed, correlated and combined."""
+"""Receivers: their antennas, how these are placed, correlated and combined."""
 
 from typing import Annotated, Any, Literal
 
@@ -90,6 +90,50 @@ class MaxMinCombiner(ArrayReceiver, core="wirelessfl.radio.reception:MaxMinBeam"
     )
 
 
+class StreamReceiver(ArrayReceiver):
+    """An array that tells apart clients that send in the same band at once."""
+
+    streams: Antennas | None = key(
+        None,
+        "Clients of a group, which send at the same time, at most; 1 is maximum-ratio combining. null: the number of "
+        "antennas.",
+    )
+    group_wait_s: Annotated[float, Field(ge=0, le=1e6)] | None = key(
+        None,
+        "How long a group that is not full waits for further clients from its first on [s]. null: as long as any of "
+        "the round are at work.",
+    )
+
+    @property
+    def most_streams(self) -> int:
+        """Clients of a group at most."""
+        return self.streams or self.antennas
+
+    def arguments(self) -> dict[str, Any]:
+        """None: a combiner follows from the channels."""
+        return {}
+
+
+class ZeroForcingCombiner(StreamReceiver, core="wirelessfl.radio.reception:ZeroForcing"):
+    """No stream disturbs another."""
+
+    combiner: Literal["zf"] = key("zf", "Zero forcing: no stream disturbs another, at the price of noise.")
+
+    def rules(self) -> list[Rule]:
+        """No more streams than antennas."""
+        allowed = f"at most {self.antennas}, one for each antenna, or combiner: mmse"
+        return [
+            *super().rules(),
+            (self.most_streams > self.antennas, "streams", f"{self.streams} with {self.antennas} antennas", allowed),
+        ]
+
+
+class LinearMmseCombiner(StreamReceiver, core="wirelessfl.radio.reception:LinearMmse"):
+    """The largest SINR for every stream."""
+
+    combiner: Literal["mmse"] = key("mmse", "Linear MMSE: the largest SINR of each stream that a linear receiver has.")
+
+
 class ExternalReceiver(
     External,
     family="receiver",
@@ -107,3 +151,5 @@ class ExternalReceiver(
 Receiver = Annotated[
     SumCombiner | RandomCombiner | MaxMinCombiner | ExternalReceiver, Family("combiner", default="sum")
 ]
+
+SharedBandReceiver = Annotated[ZeroForcingCombiner | LinearMmseCombiner, Family("combiner", default="zf")]

@@ -22,7 +22,7 @@ from wirelessfl.scenario.base import (
 from wirelessfl.scenario.codec import Codec, NoCodec
 from wirelessfl.scenario.modulation import AnalogModulation, Modulation
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl
-from wirelessfl.scenario.reception import ArrayReceiver, Receiver, SumCombiner
+from wirelessfl.scenario.reception import ArrayReceiver, Receiver, SharedBandReceiver, SumCombiner
 
 Tolerated = Annotated[float, Field(ge=0, lt=0.5)]
 
@@ -190,7 +190,7 @@ class HarqProcess(Section):
 
 
 class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
-    """Base of the digital uplinks: every client sends in a band of its own."""
+    """Base of the digital uplinks: every client sends a message of its own."""
 
     kind: str = key("", "The kind.")
     snr_db: Decibel | None = key(
@@ -199,6 +199,9 @@ class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
     rate: Rate = key(AdaptiveRate(), "How fast a client sends.")
     codec: Codec = key(NoCodec(), "How the vectors of an upload become bits.")
+    receiver: SharedBandReceiver | None = key(
+        None, "digital: an array of antennas, by which groups of clients share a band. null: one antenna."
+    )
     harq: HarqProcess | None = key(None, "Hybrid ARQ: lost messages are sent again. null: they are lost.")
     grant_delay_s: Annotated[float, Field(ge=0, le=1e6)] = key(
         0.0, "From a client's scheduling request to the grant of its band, before each message [s]."

@@ -22,11 +22,13 @@ class LinkRecord:
         positions: (k,) the clients.
         links: the channels.
         station: (k,) the base station that serves each; None with one.
+        sinr: (k,) behind a combiner of several streams, NaN where a client is silent; None without one.
     """
 
     positions: NDArray[np.int64]
     links: SlotLinks
     station: NDArray[np.int64] | None = None
+    sinr: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,6 +102,8 @@ class FinishedRound:
             put(link, path_gain=gains.path_gain, **_over_axes("", gains.channel, gains.estimate, clients))
             if link.station is not None:
                 put(link, cell=link.station)
+            if link.sinr is not None:
+                put(link, sinr=link.sinr)
         for trained in this.training:
             known = {name: mean for name, mean in trained.statistics.items() if name in LOCAL_STATISTICS}
             put(trained, update_norm_raw=trained.norm_raw, update_norm=trained.norm, local_loss=trained.loss, **known)

@@ -32,6 +32,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("uplink", "harq"): None,
     ("uplink", "ofdma"): "fixed",
     ("uplink", "rate", "power"): "equal",
+    ("uplink", "receiver"): None,
     ("uplink", "receiver", "array"): {"geometry": "ula", "spacing": 0.5},
     ("uplink", "receiver", "correlation"): {"model": "none"},
 }
@@ -72,6 +73,6 @@ def id_of(scenario: Scenario, sources: Sources | None) -> str:
 def _drop(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     *sections, name = path
     for section in sections:
-        tree = tree.get(section, {})
+        tree = tree.get(section) or {}
     if name in tree and tree[name] == value:
         del tree[name]

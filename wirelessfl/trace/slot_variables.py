@@ -39,6 +39,14 @@ SLOT_VARIABLES = (
     _per_slot(
         "tx_energy_j", "J", "transmit energy in joules; NaN without a transmit power in watts", label="energy sent"
     ),
+    _per_slot(
+        "sinr",
+        "1",
+        "SINR behind the combiner, beside other uploads in the band; over groups of subcarriers that of a flat "
+        "channel with the same rate",
+        "Tse and Viswanath 2005, section 8.3",
+        label="SINR",
+    ),
     _per_slot("cell", "1", "base station that serves the client", label="cell"),
     _per_slot(
         "path_gain",

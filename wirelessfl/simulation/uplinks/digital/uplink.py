@@ -3,6 +3,7 @@
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ from wirelessfl.learning.compression import (
 )
 from wirelessfl.learning.robust import CollectedRows, Mean, RobustRule
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, Superposition
-from wirelessfl.simulation.cell import Cell, ClientTraining, train
+from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, SpatialMultiplexing, Superposition
+from wirelessfl.simulation.cell import Cell, ClientTraining, TrainingTimes, train
 from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
@@ -36,6 +37,7 @@ from wirelessfl.simulation.uplinks.digital.round_links import (
     record_uploads,
 )
 from wirelessfl.simulation.uplinks.digital.shared_band import SharedBand
+from wirelessfl.simulation.uplinks.digital.spatial_groups import SpatialGroups, spatial_client
 from wirelessfl.simulation.uplinks.robust import note_kept
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
@@ -97,6 +99,7 @@ class DigitalUplink:
         numbers: of 32 bits, beside the vectors.
         residuals: what the codec lost of the clients' earlier uploads; None where that is forgotten.
         rule: how the server combines what has arrived.
+        sharing: clients that send in the same band at once; None where each has a band or a time of its own.
     """
 
     links: DigitalLinks
@@ -107,6 +110,7 @@ class DigitalUplink:
     numbers: int = 0
     residuals: ErrorFeedback | None = None
     rule: RobustRule = field(default_factory=Mean)
+    sharing: SpatialMultiplexing | None = None
 
     def audit_view(self) -> AuditView:
         """No noise: no theorem covers the error of a codec."""
@@ -123,24 +127,8 @@ class DigitalUplink:
         medium, present, air_time = cell.medium, this.with_status(Status.PARTICIPATED), AirTime()
         this.slot_opens = seconds(medium.now)
         arrives, times = cell.broadcast(this), cell.training_times(this, present)
-        share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        uploads, grant, model_arrives = None, ticks(self.links.grant_s), medium.now + ticks(this.broadcast_s)
-        if at_a_time >= len(present):  # nobody waits for the channel
-            latest = cell.wait_for.closes_after()
-            needed = cell.wait_for.needed(len(this.clients))
-            uploads = Uploads.after(times, model_arrives, latest, needed, self.payload_bits, grant)
-        links: RoundLinks | SharedBand
-        if isinstance(self.access, Ofdma) and self.access.reallocates:
-            links = SharedBand(self.links, this, times, model_arrives, self.payload_bits, grant)
-        else:
-            links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
-        channel = simpy.Resource(medium.env, at_a_time)
-        processes = {
-            training.position: medium.env.process(
-                digital_client(medium, training, links, self.payload_bits, air_time, channel, grant)
-            )
-            for training in times.by_client(arrives)
-        }
+        start = self._alone if self.sharing is None else partial(self._together, self.sharing)
+        processes = start(cell, this, times, arrives, air_time)
         yield arrives
         medium.note(EventKind.COMPUTE_START, this.clients[present])
         window = Window(medium.env, cell.wait_for, len(this.clients), set(processes))
@@ -175,6 +163,50 @@ class DigitalUplink:
             found = rows.combined()
         note_kept(cell, this, heard, np.zeros(len(heard)) if found is None else found.kept, found is not None)
         return None if found is None else found.value
+
+    def _alone(
+        self, cell: Cell, this: Round, times: TrainingTimes, arrives: simpy.Event, air_time: AirTime
+    ) -> dict[int, simpy.Process]:
+        # Processes of the clients, each with a band or a time of its own, by position
+        medium, present, bits = cell.medium, times.positions, self.payload_bits
+        share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
+        uploads, grant, model_arrives = None, ticks(self.links.grant_s), medium.now + ticks(this.broadcast_s)
+        if at_a_time >= len(present):  # nobody waits for the channel
+            latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
+            uploads = Uploads.after(times, model_arrives, latest, needed, bits, grant)
+        links: RoundLinks | SharedBand
+        if isinstance(self.access, Ofdma) and self.access.reallocates:
+            links = SharedBand(self.links, this, times, model_arrives, bits, grant)
+        else:
+            links = RoundLinks(self.links, this, present, share, bits, uploads)
+        channel = simpy.Resource(medium.env, at_a_time)
+        return {
+            training.position: medium.env.process(
+                digital_client(medium, training, links, bits, air_time, channel, grant)
+            )
+            for training in times.by_client(arrives)
+        }
+
+    def _together(
+        self,
+        sharing: SpatialMultiplexing,
+        cell: Cell,
+        this: Round,
+        times: TrainingTimes,
+        arrives: simpy.Event,
+        air_time: AirTime,
+    ) -> dict[int, simpy.Process]:
+        # Processes of the clients, in groups that share a band, by position
+        medium, present, grant = cell.medium, times.positions, ticks(self.links.grant_s)
+        bands = max(1, math.ceil(len(present) / sharing.streams))
+        share = self.access.bandwidth_share(bands)
+        groups = SpatialGroups(medium, sharing, this, present, share, self.access.at_a_time(bands))
+        return {
+            training.position: medium.env.process(
+                spatial_client(medium, training, groups, self.payload_bits, air_time, grant)
+            )
+            for training in times.by_client(arrives)
+        }
 
     def _mean(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64]:
         # (d,) Σ p_i Δ_i / Σ p_i over the arrivals

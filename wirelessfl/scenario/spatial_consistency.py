@@ -1,0 +1,83 @@
+"""Contradictions of digital uploads that share a band: what an array of antennas does not go together with."""
+
+from wirelessfl.scenario.array_consistency import ring_memory
+from wirelessfl.scenario.base import Rule
+from wirelessfl.scenario.channel import IndependentFading
+from wirelessfl.scenario.reception import LinearMmseCombiner, StreamReceiver
+from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.timing import Asynchronous
+from wirelessfl.scenario.uplink import AdaptiveRate, Digital, DigitalLink, McsRate, RecordedRate, SecureAggregation
+
+
+def spatial_rules(scenario: Sections) -> list[Rule]:
+    """Rules of an array behind digital uplinks."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, DigitalLink) or uplink.receiver is None:
+        return []
+    receiver, clients = uplink.receiver, scenario.clients.most
+    secure: Rule = (
+        isinstance(uplink, SecureAggregation),
+        "uplink.receiver",
+        f"{receiver.combiner} with uplink.kind: secure_aggregation, whose messages differ in length and instant from "
+        "client to client, so that no group shares a band from beginning to end",
+        "null, or uplink.kind: digital",
+    )
+    rules = [secure, *ring_memory(receiver, min(receiver.most_streams, clients))]
+    return [*rules, *_uploads(scenario, uplink, receiver)] if isinstance(uplink, Digital) else rules
+
+
+def _uploads(scenario: Sections, uplink: Digital, receiver: StreamReceiver) -> list[Rule]:
+    rate, channel, beside = uplink.rate, scenario.channel, "with uplink.receiver"
+    fills = isinstance(rate, AdaptiveRate) and rate.power == "water_filling"
+    margin = isinstance(rate, AdaptiveRate | McsRate) and rate.outage is not None
+    return [
+        (
+            isinstance(rate, RecordedRate),
+            "uplink.rate.model",
+            f"recorded {beside}: a log knows no channels to an array",
+            "adaptive | fixed | mcs, or uplink.receiver: null",
+        ),
+        (
+            uplink.harq is not None,
+            "uplink.harq",
+            f"retransmissions {beside}: they would change the interference of the others of a group",
+            "null, or uplink.receiver: null",
+        ),
+        (
+            isinstance(scenario.aggregation, Asynchronous),
+            "uplink.receiver",
+            f"{receiver.combiner} with aggregation.mode: asynchronous, whose uploads begin when training ends",
+            "null, or synchronous",
+        ),
+        (
+            not isinstance(channel.correlation, IndependentFading),
+            "channel.correlation.model",
+            f"{channel.correlation.model} {beside}, whose combiner is that of the beginning of a group",
+            "independent, or uplink.receiver: null",
+        ),
+        (
+            margin and channel.csi.error_std > 0,
+            "uplink.rate.outage",
+            f"{getattr(rate, 'outage', None)} {beside} and channel.csi.error_std: {channel.csi.error_std:g}; the "
+            "margin is that of a single antenna",
+            "null: the estimates are taken as exact; or uplink.rate.model: fixed",
+        ),
+        (
+            uplink.ofdma == "reallocate",
+            "uplink.ofdma",
+            f"reallocate {beside}, whose groups keep their part of the band",
+            "fixed, or uplink.receiver: null",
+        ),
+        (
+            fills and isinstance(receiver, LinearMmseCombiner),
+            "uplink.rate.power",
+            "water_filling with combiner: mmse, behind which a client's power disturbs the others",
+            "equal, or combiner: zf",
+        ),
+        (
+            channel.csi.refresh == "piece",
+            "channel.csi.refresh",
+            f"piece {beside}, whose combiner is that of the beginning of a group",
+            "slot",
+        ),
+    ]
