@@ -30,6 +30,8 @@ from wirelessfl.privacy import (
 from wirelessfl.privacy.releases import (
     PARTS,
     RELEASES,
+    LossNoise,
+    LossRelease,
     LossReport,
     NoAmplification,
     RobustRelease,
@@ -52,6 +54,9 @@ EXAMPLES: list[Release] = [
     BareRelease(2, EVERYONE),
     LossReport(2, EVERYONE),
     RobustRelease(2, EVERYONE),
+    LossReport(2, EVERYONE, everyone=True),
+    LossRelease(2, EVERYONE, LossNoise(0.5, 3.0, "batch_mean", 4, 2)),
+    LossRelease(2, EVERYONE[:0], LossNoise(0.5, 3.0, "rms"), everyone=True),
     UnvouchedRelease(2, EVERYONE, "my_module:Mechanism"),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", HaarNoise(64, "weighted"), QuantileClip(2.0)),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS),

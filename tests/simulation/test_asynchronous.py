@@ -23,9 +23,10 @@ from wirelessfl.privacy.calibration import dp_sgd_epsilon
 from wirelessfl.radio.digital_links import Link
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation import FinishedRound
+from wirelessfl.simulation.jobs import Job, JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import ticks
-from wirelessfl.simulation.selection import Job, JobsInFlight, KeepAtWork
+from wirelessfl.simulation.selection import KeepAtWork
 from wirelessfl.streams import Streams
 from wirelessfl.summary.timeline import activities
 from wirelessfl.trace import EventKind, Status, read_group

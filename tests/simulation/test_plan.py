@@ -17,8 +17,9 @@ from wirelessfl.assembly.plan import Resources, choose_plan, plan_to_look
 from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.learning import CohortBlock, ExecutionPlan
 from wirelessfl.learning.cohort import BlockMemory
-from wirelessfl.scenario.clients import Clients, SelectPoisson, SelectUniform
+from wirelessfl.scenario.clients import Clients
 from wirelessfl.scenario.sections import Compute
+from wirelessfl.scenario.selection import SelectPoisson, SelectUniform
 from wirelessfl.simulation.learner import Learner
 
 NO_GPU = not torch.cuda.is_available()

@@ -27,6 +27,7 @@ def test_the_shelf() -> None:
         "codecs",
         "robust-rules",
         "attacks-uplinks",
+        "selection-rules",
     }
 
 
@@ -41,7 +42,7 @@ def test_they_are_what_they_say(name: str, tmp_path: Path) -> None:
     plan = load_study(name)
     assert plan.name == name
     assert len(plan.seeds) >= 5
-    assert len(plan.factors) == (1 if name in ("ota-digital-secagg", "codecs") else 2)
+    assert len(plan.factors) == (1 if name in ("ota-digital-secagg", "codecs", "selection-rules") else 2)
     text = STUDIES[name].path.read_text(encoding="utf-8")
     assert 20 <= len(STUDIES[name].description) <= 120
     assert "What to look at" in text

@@ -45,7 +45,7 @@ from wirelessfl.secagg import (
     SparseGraph,
     SumEncoding,
 )
-from wirelessfl.simulation.selection import JobsInFlight
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecretSharing, SecureUplink
 

@@ -22,10 +22,6 @@ from wirelessfl.scenario.clients import (
     BernoulliAvailability,
     GilbertElliottAvailability,
     RecordedAvailability,
-    SelectAll,
-    SelectPoisson,
-    SelectRoundRobin,
-    SelectUniform,
 )
 from wirelessfl.scenario.downlink import MulticastDownlink
 from wirelessfl.scenario.mechanism import (
@@ -41,6 +37,7 @@ from wirelessfl.scenario.mechanism import (
     WaveletNoise,
     Zcdp,
 )
+from wirelessfl.scenario.selection import SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform
 from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
 from wirelessfl.simulation.window import WaitFor

@@ -1,14 +1,20 @@
 """The selection of clients: its rule, and what it knows of the run."""
 
 from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.selection.protocol import FRESH
+from wirelessfl.learning.timing import Timing
 from wirelessfl.radio import Network, db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.radio.slot_schedule import PilotCharge
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.uplink import Ideal
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 
@@ -36,7 +42,7 @@ class SelectionSetting:
         return cls(2.0 * dbm_to_watts(uplink.tx_power_dbm) / noise)
 
 
-def build_selection(scenario: Scenario, network: Network) -> ClientSelection:
+def build_selection(scenario: Scenario, network: Network, learner: Learner, timing: Timing) -> ClientSelection:
     """The selection of the clients of each round.
 
     Raises:
@@ -45,7 +51,13 @@ def build_selection(scenario: Scenario, network: Network) -> ClientSelection:
     rule: Selection = make_object(
         "clients.selection.scheme", scenario.clients.selection, context=SelectionSetting.of(scenario)
     )
-    return ClientSelection(rule, scenario.clients.most, network)
+
+    @cache
+    def speed() -> NDArray[np.float64]:
+        everyone = np.arange(network.registry.count, dtype=np.int64)
+        return timing.nominal_rate(learner.samples_processed(network.registry.samples), everyone, network.streams)
+
+    return ClientSelection(rule, scenario.clients.most, network, speed=speed)
 
 
 def with_pilots(selection: ClientSelection, uplink: Uplink) -> ClientSelection:

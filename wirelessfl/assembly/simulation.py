@@ -38,9 +38,10 @@ from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
 from wirelessfl.scenario.uplink import DigitalLink, SecureAggregation, jammer_of
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
-from wirelessfl.simulation.selection import ClientSelection, JobsInFlight, KeepAtWork
+from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
 from wirelessfl.simulation.uplinks import CapacityUplink, DigitalUplink, OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
@@ -107,7 +108,8 @@ def build_simulation(
         state = start
     else:
         check_continues(state, start)
-    selection, wait_for = build_selection(scenario, network), build_wait_for(scenario.timing)
+    timing = Timing(**{one.name: getattr(scenario.timing, one.name) for one in fields(Timing)})
+    selection, wait_for = build_selection(scenario, network, learner, timing), build_wait_for(scenario.timing)
     uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
     selection = with_pilots(selection, uplink)
     faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
@@ -123,7 +125,7 @@ def build_simulation(
     deployment = Deployment(
         network=network,
         selection=selection,
-        timing=Timing(**{one.name: getattr(scenario.timing, one.name) for one in fields(Timing)}),
+        timing=timing,
         wait_for=wait_for,
         faults=faults,
         learner=learner,

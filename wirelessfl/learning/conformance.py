@@ -171,6 +171,7 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
             "relative_gains": np.where(heard, generator.exponential(size=registered), np.nan),
             "fresh_gains": generator.exponential(size=registered),
             "fresh_relative_gains": generator.exponential(size=registered),
+            "speed": generator.uniform(0.1, 1.0, registered),
             "losses": np.where(heard, generator.gamma(2.0, size=registered), np.nan),
             "age": np.where(heard, np.floor(generator.uniform(1, round_index + 1, registered)), np.nan),
         }

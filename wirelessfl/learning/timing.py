@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from wirelessfl.streams import Streams
 
 BITS_PER_PARAMETER = 32
+# Operations of a training step on a sample over those of its forward pass alone
+_PASSES = 3.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,29 @@ class Timing:
     ) -> NDArray[np.float64]:
         """(n,) joules of a whole local training: κ f_i² for each of its cycles; delays cost nothing."""
         return self.switched_capacitance * self._speed(clients, streams) ** 2 * self.cycles_per_sample * processed
+
+    def assessment_time(
+        self, samples: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) seconds in which clients pass (n,) samples forward through a model, a third of the cycles of training.
+
+        A backward pass takes about twice the operations of a forward one. Delays are drawn as in training.
+        """
+        delay = streams.nodes("straggler/query", round_index, clients).exponential()[:, 0]
+        slowdown = 1.0 + self.straggler_scale * delay
+        return self.cycles_per_sample * samples / _PASSES / self._speed(clients, streams) * slowdown
+
+    def assessment_energy(
+        self, samples: NDArray[np.int64], clients: NDArray[np.int64], streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) joules of it."""
+        return self.compute_energy(samples, clients, streams) / _PASSES
+
+    def nominal_rate(
+        self, processed: NDArray[np.int64], clients: NDArray[np.int64], streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) local trainings a second of clients that process (n,) samples, without random delays."""
+        return self._speed(clients, streams) / (self.cycles_per_sample * processed)
 
     def _speed(self, clients: NDArray[np.int64], streams: Streams) -> NDArray[np.float64]:
         # (n,) cycles a second of the clients' processors

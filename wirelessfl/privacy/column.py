@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.privacy.account import Account, Profile
 from wirelessfl.privacy.costs import Spending, Statement
+from wirelessfl.privacy.gaussian import gaussian_epsilon
 
 _BLOCK = 256  # profiles compared with all others at a time, which bounds memory
 
@@ -73,12 +74,14 @@ class Column:
         statement: For whom, against whom and at which delta.
 
     Attributes:
+        beside: Plain Gaussian costs that come on top of those of every route.
         largest: Largest epsilon of all clients, as far as it is known.
     """
 
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
         self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.beside = Account()
         self.largest = 0.0
 
     def add(self, route: str, slots: NDArray[np.int64], spending: Spending) -> None:
@@ -88,12 +91,13 @@ class Column:
     @property
     def charges_everyone(self) -> bool:
         """Whether unselected clients have a cost as well."""
-        return any(account.charges_everyone for account in self.accounts.values())
+        return any(account.charges_everyone for account in (*self.accounts.values(), self.beside))
 
     @property
     def clients_differ(self) -> bool:
         """Whether there is more to a client's cost than what everyone is charged along one route."""
-        return len(self.accounts) > 1 or any(account.has_own_costs for account in self.accounts.values())
+        own = any(account.has_own_costs for account in (*self.accounts.values(), self.beside))
+        return len(self.accounts) > 1 or own
 
     @property
     def _samples(self) -> bool:
@@ -117,7 +121,7 @@ class Column:
             uncovered: (routes, n) where a route is no guarantee.
         """
         if not self.accounts:
-            return np.zeros(len(slots))
+            return self.epsilons_beside(slots)
         if not self._samples:
             costs, place = np.unique(self._costs(slots, uncovered), axis=0, return_inverse=True)
             return np.asarray(self._gaussian(costs).min(axis=0)[place.reshape(-1)])
@@ -127,9 +131,17 @@ class Column:
             return np.minimum(self._upper_bounds(profiles), self.largest)
         return np.asarray(self._composed(profiles).min(axis=0))
 
+    def epsilons_beside(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) of what comes on top of every route, alone."""
+        costs, place = np.unique(self.beside.mu_squared_of(slots), return_inverse=True)
+        return np.asarray(gaussian_epsilon(np.sqrt(costs), self.statement.delta)[place])
+
     def raise_largest(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> None:
         """Rise of ``largest`` to the largest epsilon of these clients; composes as few as it can."""
-        if not self.accounts or not len(slots) or self.largest == np.inf:
+        if not len(slots) or self.largest == np.inf:
+            return
+        if not self.accounts:
+            self.largest = max(self.largest, float(self.epsilons_beside(slots).max()))
             return
         if self._samples:
             profiles = self._profiles(slots, uncovered)
@@ -151,6 +163,7 @@ class Column:
     def _costs(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
         # (n, routes) the Gaussian costs.
         costs = np.stack([account.mu_squared_of(slots) for account in self.accounts.values()])
+        costs = costs + self.beside.mu_squared_of(slots)
         return np.where(uncovered, np.inf, costs).T
 
     def _gaussian(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -166,7 +179,11 @@ class Column:
             ]
             for row, account in zip(uncovered.tolist(), self.accounts.values(), strict=True)
         ]
-        return list(zip(*by_route, strict=True))
+        beside = self.beside.mu_squared_of(slots).tolist()
+        return [
+            tuple(profile._replace(mu_squared=profile.mu_squared + more) for profile in routes) if more else routes
+            for routes, more in zip(zip(*by_route, strict=True), beside, strict=True)
+        ]
 
     def _composed(self, profiles: Profiles) -> NDArray[np.float64]:
         # (routes, n) epsilons of profiles (n).

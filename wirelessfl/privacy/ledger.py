@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.account import Account, grown
 from wirelessfl.privacy.column import Column
-from wirelessfl.privacy.costs import PrivacyFacts, Statement
+from wirelessfl.privacy.costs import PrivacyFacts, Spending, Statement, of_the_dearest
 from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
+from wirelessfl.privacy.releases.losses import LossRelease
 
 SCOPE = (
     "ε covers what the named adversary sees of one run; it does not cover the choice of the best of several runs, "
@@ -55,6 +56,7 @@ class Ledger:
         self._num_touched = 0
         self._changed: list[NDArray[np.int64]] = []
         self._remarks: dict[str, None] = {}
+        self._might: tuple[int, NDArray[np.int64] | None] = (-1, None)  # round, and who might have been selected
 
     # ------------------------------------------------------------------------------------------ adding
 
@@ -72,11 +74,36 @@ class Ledger:
         precondition(len(_distinct(clients)) == len(clients), "a release names a client twice")
         precondition(not np.any(self.facts.samples[clients] == 0), "a release names a client without samples")
         slots = self._slots(clients)
+        if isinstance(release, LossRelease):
+            self._accounted.beside.add(slots, release.accounted(self.facts, self.statement))
+            self._might = (release.round_index, None if release.everyone else clients)
+            self._changed.append(slots)
+            self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
+            return
         self._published.add(release.route, slots, release.published(self.facts))
-        self._accounted.add(release.route, slots, release.accounted(self.facts, self.statement))
+        spending = release.accounted(self.facts, self.statement)
         self._count_participation(release, slots)
+        if self._might[0] == release.round_index:
+            spending, slots = self._of_all_who_might(release, spending, slots)
+        self._accounted.add(release.route, slots, spending)
         self._changed.append(slots)
         self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
+
+    def _of_all_who_might(
+        self, release: Release, spending: Spending, slots: NDArray[np.int64]
+    ) -> tuple[Spending, NDArray[np.int64]]:
+        # Who was selected follows the noisy losses of the round: all who might have been pay what the dearest one does.
+        might = self._might[1]
+        if might is None:
+            return of_the_dearest(spending, None), slots
+        others = self._slots(np.setdiff1d(might, release.clients))
+        self._count_participation(release, others)
+        return of_the_dearest(spending, len(others)), np.concatenate([slots, others])
+
+    def epsilon_selection(self) -> float:
+        """Epsilon of the losses reported for the selection alone, worst client; NaN where none have noise."""
+        slots = np.arange(self._num_touched + 1)
+        return float(self._accounted.epsilons_beside(slots).max()) if self._might[0] >= 0 else np.nan
 
     def remark(self, sentence: str) -> None:
         """Remark on the meaning of the two ε."""
@@ -193,6 +220,10 @@ class Ledger:
             accounts = enumerate(column.accounts.values())
             arrays = ((f"{kind}/{row}", account.state()) for row, account in accounts)
             state.update({f"{place}/{name}": array for place, own in arrays for name, array in own.items()})
+        if self._might[0] >= 0:
+            state["might"] = np.array([self._might[0]])
+            beside = self._accounted.beside.state()
+            state.update({f"accounted/beside/{name}": array for name, array in beside.items()})
         return state
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
@@ -210,6 +241,11 @@ class Ledger:
                 prefix = f"{kind}/{row}/"
                 own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
                 column.accounts[route] = Account.restore(own)
+        if "might" in state:  # of whom is told anew in each round
+            self._might = int(state["might"][0]), None
+            prefix = "accounted/beside/"
+            own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+            self._accounted.beside = Account.restore(own)
 
 
 def recompute(releases: Iterable[Release], facts: PrivacyFacts, statement: Statement) -> Ledger:

@@ -6,9 +6,9 @@ Only what the scenario alone can tell; what needs the data (more clients than sa
 from wirelessfl.scenario.algorithm import FedAvg, FedProx
 from wirelessfl.scenario.array_consistency import array_power_rules
 from wirelessfl.scenario.base import Rule
-from wirelessfl.scenario.clients import ByChannel, SelectAll, SelectUniform
 from wirelessfl.scenario.data import ExternalDataset, Synthetic
 from wirelessfl.scenario.downlink_consistency import downlink_rules
+from wirelessfl.scenario.geography import Hierarchical
 from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.modulation_consistency import modulation_rules
@@ -29,6 +29,7 @@ from wirelessfl.scenario.radio_consistency import radio_rules
 from wirelessfl.scenario.robust_consistency import robust_rules
 from wirelessfl.scenario.role_consistency import role_rules
 from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.selection import ByChannel, SelectAll, SelectPowerOfChoice, SelectUniform
 from wirelessfl.scenario.spatial_consistency import spatial_rules
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.training import CnnCifar10, CnnMnist, ResNet18
@@ -113,7 +114,27 @@ def _clients(scenario: Sections) -> list[Rule]:
     wanted = wait_for.count if isinstance(wait_for, Quorum) else None
     jammer, colluding = jammer_of(scenario.uplink), scenario.privacy.colluding
     selection = scenario.clients.selection
+    drawn = selection.candidates if isinstance(selection, SelectPowerOfChoice) else active
+    asks = isinstance(selection, SelectPowerOfChoice) and selection.loss != "last"
     return [
+        (
+            drawn < active,
+            "clients.selection.candidates",
+            str(drawn),
+            f"at least {active}, the value of clients.selection.count",
+        ),
+        (
+            active <= clients < drawn,
+            "clients.selection.candidates",
+            str(drawn),
+            f"at most {clients}, the value of clients.count",
+        ),
+        (
+            asks and isinstance(scenario.topology, Hierarchical),
+            "clients.selection.loss",
+            f"{getattr(selection, 'loss', None)} with topology.kind: hierarchical",
+            "last: the clients of an edge train a model of its own, which no query evaluates",
+        ),
         (
             isinstance(selection, ByChannel) and isinstance(scenario.uplink, Ideal),
             "clients.selection.scheme",

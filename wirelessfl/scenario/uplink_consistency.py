@@ -11,7 +11,6 @@ from wirelessfl.scenario.channel import (
     RicianFading,
     StaticFading,
 )
-from wirelessfl.scenario.clients import SizeUnknown
 from wirelessfl.scenario.codec import NoCodec, RandK, Sign
 from wirelessfl.scenario.geography import ExternalPathLoss, NoPathLoss, SingleCell, Tr38901PathLoss
 from wirelessfl.scenario.power_control import (
@@ -24,6 +23,7 @@ from wirelessfl.scenario.power_control import (
     TruncatedInversion,
 )
 from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.selection import SizeUnknown
 from wirelessfl.scenario.timing import Synchronous
 from wirelessfl.scenario.uplink import (
     AdaptiveRate,

@@ -130,6 +130,7 @@ class Cell:
         learner: trains the clients whose updates are needed.
         state: the global model, and what uplinks remember from round to round.
         roles: of clients that do not follow the protocol; None without any.
+        model_sent: whether the selected clients have the model of the round already, of a query.
     """
 
     medium: Medium
@@ -140,9 +141,13 @@ class Cell:
     learner: Learner
     state: SimulationState
     roles: Roles | None = None
+    model_sent: bool = False
 
     def reach(self, this: Round) -> None:
         """Duration of the broadcast that begins now, and the status of the clients that it does not reach."""
+        if self.model_sent:
+            this.broadcast_s = 0.0
+            return
         dimension = self.learner.broadcast_dimension
         this.broadcast_s = self.timing.downlink_time(dimension)
         if (downlink := self.network.downlink) is None:
@@ -155,6 +160,8 @@ class Cell:
 
     def broadcast(self, this: Round) -> simpy.Event:
         """Broadcast of the model to all clients; the event fires when it has arrived."""
+        if self.model_sent:
+            return self.medium.occupy(0.0)
         self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * self.learner.broadcast_dimension)
         self.medium.note(EventKind.NO_MODEL, this.clients[this.with_status(Status.NO_MODEL)])
         return self.medium.occupy(this.broadcast_s)

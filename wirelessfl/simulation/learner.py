@@ -31,6 +31,8 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.fairness import ClientAccuracies
+from wirelessfl.learning.losses import local_losses
+from wirelessfl.learning.selection import LossReports
 from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.local_privacy import LocalPrivacy
@@ -172,6 +174,16 @@ class Learner:
         )
         lasting = () if transform is None else transform.lasting
         return self._taken(blocks if sends_updates else map(side.finished, blocks), state, clients, lasting)
+
+    def reported(
+        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int, reports: LossReports
+    ) -> NDArray[np.float64]:
+        """(n,) losses of a model (d,) that clients report, with the noise that they add."""
+        there = torch.from_numpy(parameters).to(self.plan.device)
+        batch = (self.training.batch_size, round_index, self.streams) if reports.statistic == "batch_mean" else None
+        found = local_losses(self.model, there, self.population, clients, reports.bound, batch)
+        losses = found.rms if reports.statistic == "rms" else found.mean
+        return reports.noised(losses, self.streams.nodes("selection_noise", round_index, clients))
 
     def _local_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
         training = self.training

@@ -1,5 +1,6 @@
 """From a finished round to a record of the trace."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -173,6 +174,10 @@ def round_record(
                 privacy[f"{route}_{name}"] = number
         for name, column in client_values(release).items():
             put(f"{route}_{name}", positions, column)
+    if this.loss_release is not None:
+        asked = {"asked": this.loss_release.clients.tolist(), **json.loads(settings(this.loss_release))}
+        text = json.dumps(asked, sort_keys=True)
+        privacy["loss_settings"] = known_settings.setdefault(text, len(known_settings))
     secagg, stages = _secure_aggregation(this)
     return RoundRecord(
         round_index=this.index,

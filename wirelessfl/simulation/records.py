@@ -106,6 +106,7 @@ class ServerRecord:
         sim_time_s: simulated seconds since the start.
         epsilon_published: of the worst client.
         epsilon_accounted: of the worst client.
+        selection_epsilon: of the losses reported for the selection alone; NaN without any.
     """
 
     participants: int
@@ -121,6 +122,7 @@ class ServerRecord:
     sim_time_s: float
     epsilon_published: float
     epsilon_accounted: float
+    selection_epsilon: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +133,13 @@ class Before:
         airtime_s: seconds for which clients sent.
         joules: spent by clients, public values; NaN where watts are unknown.
         score: (n,) by which the selection preferred each client; None of rules without scores.
+        asked: (a,) numbers of the candidates that answered a query; None without one.
     """
 
     airtime_s: float = 0.0
     joules: float = 0.0
     score: NDArray[np.float64] | None = None
+    asked: NDArray[np.int64] | None = None
 
 
 @dataclass
@@ -146,6 +150,8 @@ class Round:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         before: what was done before the clients were selected.
+        reported: (n,) losses reported with uploads; None by rules that read none.
+        loss_release: the record of reported losses with noise; None without.
         slot_opens: simulated seconds at which the uplink begins; with digital uplinks, the round.
         broadcast_s: seconds of the broadcast of the model.
         status: (n,) status of each client.
@@ -177,6 +183,8 @@ class Round:
     index: int
     clients: NDArray[np.int64]
     before: Before = field(default_factory=Before)
+    reported: NDArray[np.float64] | None = None
+    loss_release: Release | None = None
     slot_opens: float = 0.0
     broadcast_s: float = 0.0
     status: NDArray[np.uint8] = field(init=False)

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.selection import LossReports
 from wirelessfl.privacy import DpSgdRelease, ServerNoiseRelease
 from wirelessfl.simulation.learner import Assessment, Learner
 from wirelessfl.simulation.radio_records import SlotRecord
@@ -45,6 +46,13 @@ class Rehearser(Learner):
         unknown = np.full(len(clients), math.nan)
         updates = torch.zeros(1, self.upload_dimension).expand(len(clients), -1)
         yield CohortBlock(np.arange(len(clients)), updates, unknown, norm, unknown)
+
+    @override
+    def reported(
+        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int, reports: LossReports
+    ) -> NDArray[np.float64]:
+        """Nothing is known of losses."""
+        return np.full(len(clients), math.nan)
 
     @override
     def update(

@@ -16,14 +16,15 @@ from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory, restore_memories
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport, of_clients
 from wirelessfl.radio.network import Network
-from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
+from wirelessfl.simulation.query import loss_release, reported_beside_uploads, selected_round
 from wirelessfl.simulation.recorder import FinishedRound
-from wirelessfl.simulation.records import Before, Round, ServerRecord
+from wirelessfl.simulation.records import Round, ServerRecord
 from wirelessfl.simulation.roles import Roles
-from wirelessfl.simulation.selection import ClientSelection, JobsInFlight
+from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import Collected, Uplink
 from wirelessfl.simulation.window import WaitFor
@@ -153,26 +154,14 @@ class Simulation:
         started = time.perf_counter() - state.wall_time
         while not state.ended:
             index = state.round_index + 1
-            this = yield from self._selected(cell, index)
+            this = yield from selected_round(cell, self.deployment.selection, index)
+            at_work = replace(cell, model_sent=this.before.asked is not None)
             if self.deployment.roles is not None:
                 this.roles = self.deployment.roles.of(this.clients)
-            yield from self._round(cell, this)
+            yield from self._round(at_work, this)
             state.wall_time = this.wall_time = time.perf_counter() - started
             self._note_end(this)
             on_round(FinishedRound(this), cell.medium.drain())
-
-    def _selected(self, cell: Cell, index: int) -> Generator[simpy.Event, Any, Round]:
-        # A round with the clients selected for it, after the pilots by which they were
-        selection, airtime, joules = self.deployment.selection, 0.0, 0.0
-        chosen = selection.choose(Moment(index, seconds(cell.medium.now)))
-        if selection.pilots is not None:
-            yield cell.medium.occupy(selection.pilots.seconds)
-            each = np.full(self.deployment.network.registry.count, selection.pilots.joules)
-            airtime, joules = selection.pilots.seconds, float(each.sum())
-            cell.drain(np.arange(len(each)), each)
-        this = Round(index, chosen.clients)
-        this.before = Before(airtime, joules, chosen.score)
-        return this
 
     def _round(self, cell: Cell, this: Round) -> Process:
         self._check_availability(cell, this)
@@ -182,6 +171,7 @@ class Simulation:
         collected = yield from self.deployment.uplink.collect(cell, this)
         self._charge(this, collected)
         this.energy = this.energy.plus(this.before.joules)
+        this.reported = reported_beside_uploads(cell, self.deployment.selection, this, collected.heard)
         cell.charge_for_computing(this)
         if restarts:
             collected = yield from self._restart(cell, this, collected)
@@ -232,10 +222,12 @@ class Simulation:
         bare_counts = len(clients) > 0 and not this.local_releases
         uplink = collected.releases if self.deployment.learner.unvouched is None else ()
         this.uplink_releases = tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
-        if "losses" in self.deployment.selection.rule.facts().reads and len(
-            clients
-        ):  # no noise of another release hides them
-            this.local_releases, this.uplink_releases = (), (LossReport(this.index, clients),)
+        losses = loss_release(self.deployment.selection, this, collected.transmitted, self.deployment.learner)
+        if isinstance(losses, LossReport):  # no noise of another release hides them
+            this.local_releases, this.uplink_releases = (), (losses,)
+        elif losses is not None:
+            this.loss_release = losses
+            self.ledger.add(losses)
         roles = self.deployment.roles
         if roles is not None:
             kept = ((release, ~roles.exceed(release.clients)) for release in this.uplink_releases)
@@ -267,6 +259,7 @@ class Simulation:
             sim_time_s=seconds(cell.medium.now),
             epsilon_published=self.ledger.epsilon_published(),
             epsilon_accounted=self.ledger.epsilon_accounted(),
+            selection_epsilon=self._epsilon_of_the_selection(),
         )
         state.round_index = this.index
         state.clock = cell.medium.now
@@ -275,6 +268,12 @@ class Simulation:
         state.ledger = self.ledger.state()
         self.deployment.selection.note(this, heard)
         state.memories = {name: memory.state() for name, memory in self.deployment.memories.items()}
+
+    def _epsilon_of_the_selection(self) -> float:
+        selection = self.deployment.selection
+        if not selection.reads_losses:
+            return math.nan
+        return math.inf if selection.reports.noise_std is None else self.ledger.epsilon_selection()
 
     def _note_end(self, this: Round) -> None:
         # Whether the run ends with this round, and since when nothing was learnt

@@ -91,6 +91,7 @@ class EventKind(IntEnum):
     CLOUD = 26
     OUTAGE = 27
     NO_MODEL = 28
+    REPORT_LOSS = 29
 
 
 class SecAggStage(IntEnum):

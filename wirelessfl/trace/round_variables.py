@@ -160,6 +160,12 @@ ROUND_VARIABLES = (
         label="ε accounted",
     ),
     _per_round(
+        "selection_epsilon",
+        "1",
+        "cumulative ε of the losses reported for the selection alone, worst client; part of epsilon_accounted",
+        label="ε of the selection",
+    ),
+    _per_round(
         "event_count", "1", "cumulative number of rows in /events at the round's end", dtype="i8", label="events"
     ),
 )

@@ -39,6 +39,12 @@ PRIVACY = Group(
             _per_round(f"{route}_settings", "1", f"kind of the {words} release: place in release_settings", dtype="i8")
             for route, words in (("air", "uplink's"), ("local", "clients'"), ("server", "server's"))
         ),
+        _per_round(
+            "loss_settings",
+            "1",
+            "losses reported with noise for the selection, and by whom: place in release_settings",
+            dtype="i8",
+        ),
         _per_round("air_effective_noise_std", "1", "σ_m in units of y/α_u, as the published theorem has it"),
         _per_round("air_unjammed_noise_std", "1", "the receiver's own noise in units of y/α_u, σ_c/α_u"),
         _per_round("local_noise_multiplier", "1", "noise std on a sum of clipped gradients over the clipping norm"),

@@ -254,6 +254,7 @@ def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventK
             | EventKind.JAMMER_FAILURE
             | EventKind.SERVER_RESTART
             | EventKind.CLOUD
+            | EventKind.REPORT_LOSS
         ):
             ended = []
         case _:

@@ -84,6 +84,10 @@ def _releases(
     per_round = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round")}
     per_slot = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round", "slot")}
     for row, round_index in enumerate(trace["round"].values.tolist()):
+        if (kind := int(per_round["loss_settings"][row])) >= 0:
+            said = json.loads(kinds[kind])
+            asked = np.searchsorted(clients, np.array(said.pop("asked"), dtype=np.int64))
+            yield release_from_values(json.dumps(said), round_index, asked, {}, {})
         taken = per_slot["released"][row] == 1
         members = np.searchsorted(clients, trace["client_id"].values[row][taken])
         for route in _ROUTES:

@@ -108,9 +108,11 @@ class SelectProportionalFair(ScoredSelection):
     def average(self, registered: int, round_index: int) -> NDArray[np.float64]:
         """(K,) T_i before a round."""
         before = self.averages.columns(registered)
-        rounds = np.maximum(round_index - 1 - before["round"], 0.0)
+        served, average = np.flatnonzero(before["rate"]), np.zeros(registered)
+        rounds = np.maximum(round_index - 1 - before["round"][served], 0.0)
         with np.errstate(under="ignore"):
-            return np.asarray(before["rate"] * (1.0 - 1.0 / self.window) ** rounds)
+            average[served] = before["rate"][served] * (1.0 - 1.0 / self.window) ** rounds
+        return average
 
     @override
     def choose(self, context: SelectionContext, count: int) -> Chosen:

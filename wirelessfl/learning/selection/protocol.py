@@ -10,13 +10,57 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.errors import ScenarioError, precondition
-from wirelessfl.streams import Streams
+from wirelessfl.streams import NodeStream, Streams
 
-Known = Literal["samples", "gains", "relative_gains", "fresh_gains", "fresh_relative_gains", "losses", "age"]
+Known = Literal["samples", "gains", "relative_gains", "fresh_gains", "fresh_relative_gains", "losses", "age", "speed"]
 """Numbers of the registered clients that a rule may read."""
+
+LossStatistic = Literal["mean", "batch_mean", "rms", "training_mean"]
+"""Number that a client makes of the losses of its samples."""
 
 FRESH: frozenset[Known] = frozenset({"fresh_gains", "fresh_relative_gains"})
 """Those for which all registered clients send pilots at the beginning of every round."""
+
+
+@dataclass(frozen=True)
+class LossReports:
+    """Losses that clients report for the selection.
+
+    Attributes:
+        when: "asked" by a query of candidates before the selection, for the loss of the current global model; "after"
+            beside each upload.
+        statistic: "mean" of the samples' losses, "batch_mean" of a mini-batch, "rms" √(mean ℓ²) at the model that the
+            client received, or "training_mean" of the local training.
+        noise_std: standard deviation of the Gaussian noise of each report; None for none.
+        clip: bound on the loss of each sample (on the whole of a "training_mean"), where there is noise.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    when: Literal["asked", "after"]
+    statistic: LossStatistic
+    noise_std: float | None = None
+    clip: float = 5.0
+
+    def __post_init__(self) -> None:
+        precondition(self.noise_std is None or 0 < self.noise_std < np.inf, "noise_std must be positive or None")
+        precondition(0 < self.clip < np.inf, "clip must be positive and finite")
+
+    @property
+    def bound(self) -> float | None:
+        """The clip of a sample's loss; None without noise."""
+        return None if self.noise_std is None else self.clip
+
+    def noised(self, losses: NDArray[np.float64], stream: NodeStream) -> NDArray[np.float64]:
+        """(n,) reports of losses (n,): clipped, with the noise of each client; without noise the losses themselves.
+
+        A loss that is not a number is reported as the clip.
+        """
+        if self.noise_std is None:
+            return losses
+        bounded = np.clip(np.nan_to_num(losses, nan=self.clip), 0.0, self.clip)
+        return np.asarray(bounded + self.noise_std * stream.normal()[:, 0])
 
 
 @dataclass(frozen=True)
@@ -26,12 +70,14 @@ class SelectionFacts:
     Attributes:
         reads: Names of attributes of ``SelectionContext``. Sample numbers, channel gains and who was heard when are
             public. Losses are private data; what clients report without noise leaves no finite ε.
+        reports: which losses clients report, of a rule that reads them.
 
     Raises:
         ValueError: if a name is unknown.
     """
 
     reads: frozenset[Known] = frozenset()
+    reports: LossReports = LossReports("after", "training_mean")
 
     def __post_init__(self) -> None:
         unknown = sorted(self.reads - set(get_args(Known)))
@@ -48,12 +94,14 @@ class SelectionContext:
         round_index: Communication round, from 1.
         streams: Randomness of the run; the purpose ``selection`` is the rule's own.
         sources: Of each name that the rule reads, the numbers (K,), computed when they are asked for.
+        asked: (a,) ascending candidates that answered a query; None where there was none.
     """
 
     registered: int
     round_index: int
     streams: Streams
     sources: Mapping[Known, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)
+    asked: NDArray[np.int64] | None = None
 
     @property
     def samples(self) -> NDArray[np.float64]:
@@ -82,13 +130,18 @@ class SelectionContext:
 
     @property
     def losses(self) -> NDArray[np.float64]:
-        """(K,) local training losses as last reported by those who were heard; NaN where nobody was."""
+        """(K,) losses as last reported, in answer to a query or beside an upload; NaN where nothing was."""
         return self._read("losses")
 
     @property
     def age(self) -> NDArray[np.float64]:
         """(K,) rounds since a client was last heard; NaN where it never was."""
         return self._read("age")
+
+    @property
+    def speed(self) -> NDArray[np.float64]:
+        """(K,) local trainings a second by samples and nominal processor speed, without random delays."""
+        return self._read("speed")
 
     def _read(self, name: Known) -> NDArray[np.float64]:
         refusal = f"clients.selection.scheme: reads {name}; allowed: what the facts() of the rule name"
@@ -135,6 +188,15 @@ class ScoredSelection(Selection, Protocol):
         return self.choose(context, count).clients
 
 
+@runtime_checkable
+class AskingSelection(ScoredSelection, Protocol):
+    """A rule that draws candidates first, who may be asked for their losses."""
+
+    @abstractmethod
+    def candidates_of(self, context: SelectionContext) -> NDArray[np.int64]:
+        """Ascending numbers of the candidates of a round; who they are depends on public numbers alone."""
+
+
 @dataclass(frozen=True, eq=False)
 class RoundFeedback:
     """What the server has learnt of the clients that were heard in a finished round.
@@ -145,6 +207,7 @@ class RoundFeedback:
         clients: (n,) ascending numbers of those who were heard.
         gains: (n,) |ĥ_i|² for the transmission; NaN where nothing was estimated.
         losses: (n,) as reported; NaN where nothing was.
+        samples: (n,) n_i.
         duration_s: (n,) seconds from the broadcast to the end of the upload, without waiting for others.
     """
 
@@ -153,6 +216,7 @@ class RoundFeedback:
     clients: NDArray[np.int64]
     gains: NDArray[np.float64]
     losses: NDArray[np.float64]
+    samples: NDArray[np.int64]
     duration_s: NDArray[np.float64]
 
 

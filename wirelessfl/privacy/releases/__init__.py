@@ -13,6 +13,7 @@ from wirelessfl.privacy.releases.base import (
     of_clients,
 )
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
+from wirelessfl.privacy.releases.losses import LossNoise, LossRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (
     PARTS,
@@ -30,6 +31,8 @@ __all__ = [
     "AirRelease",
     "BareRelease",
     "DpSgdRelease",
+    "LossNoise",
+    "LossRelease",
     "LossReport",
     "NoAmplification",
     "Release",

@@ -125,9 +125,19 @@ class BareRelease(Record):
 
 @dataclass(frozen=True, eq=False)
 class LossReport(BareRelease):
-    """Local losses that clients report beside their uploads, for the selection of the clients of later rounds."""
+    """Local losses that clients report without noise, for the selection of clients.
+
+    Attributes:
+        everyone: Whether clients report that are not among ``clients``, who uploaded: any may have been asked.
+    """
 
     route: ClassVar[str] = "a loss without noise"
+
+    everyone: bool = False
+
+    @override
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        return no_guarantee(None if self.everyone else len(self.clients), self.reason)
 
     @property
     @override

@@ -26,12 +26,13 @@ from wirelessfl.privacy.laws import (
 from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, RobustRelease, UnvouchedRelease
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
+from wirelessfl.privacy.releases.losses import LossNoise, LossRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.waveform import WaveformRelease
 
 RELEASES: tuple[type[Release], ...] = (
-    *(AirRelease, BareRelease, LossReport, DpSgdRelease, RobustRelease, ServerNoiseRelease, UnvouchedRelease),
-    WaveformRelease,
+    *(AirRelease, BareRelease, LossRelease, LossReport, DpSgdRelease, RobustRelease, ServerNoiseRelease),
+    *(UnvouchedRelease, WaveformRelease),
     ZcdpRelease,
 )
 """The package's own kinds of release; of one from outside a trace holds all fields as settings."""
@@ -39,7 +40,7 @@ RELEASES: tuple[type[Release], ...] = (
 PARTS: tuple[type, ...] = (
     *(WhiteNoise, HaarNoise),
     *(FixedClip, PerLayerClip, QuantileClip, DynamicClip, MooClip, UnknownClip),
-    SecureSum,
+    *(SecureSum, LossNoise),
 )
 """Every kind of record that is a field of a release."""
 

@@ -16,9 +16,9 @@ from wirelessfl.learning.aggregation import Mixing
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.jobs import Job, JobsInFlight
 from wirelessfl.simulation.medium import AirTime, Medium, all_seconds, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
-from wirelessfl.simulation.selection import Job, JobsInFlight
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
 from wirelessfl.simulation.uplinks.digital.round_links import outcome_of
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink

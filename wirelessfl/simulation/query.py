@@ -1,0 +1,115 @@
+"""The beginning of a round: pilots, the query of candidates and the selection; and the losses that are reported."""
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.privacy import LossNoise, LossRelease, LossReport, Release
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.medium import seconds, ticks
+from wirelessfl.simulation.records import Before, Round
+from wirelessfl.simulation.selection import ClientSelection
+from wirelessfl.trace import EventKind, Status
+
+BITS_PER_LOSS = 32
+"""A reported loss; a control message, which takes no time."""
+
+
+def selected_round(cell: Cell, selection: ClientSelection, index: int) -> Generator[simpy.Event, Any, Round]:
+    """A round with the clients that are selected for it.
+
+    Gains are those of the instant at which the round begins: pilots come before the query, and take their time.
+    """
+    network, medium, moment = cell.network, cell.medium, Moment(index, seconds(cell.medium.now))
+    gains, airtime, joules = selection.fresh_gains(moment), 0.0, 0.0
+    if selection.pilots is not None:
+        yield medium.occupy(selection.pilots.seconds)
+        each = np.full(network.registry.count, selection.pilots.joules)
+        airtime, joules = selection.pilots.seconds, float(each.sum())
+        cell.drain(np.arange(len(each)), each)
+    asked = answers = None
+    if selection.asks:
+        asked, spent = yield from _query(cell, _reached(cell, selection.candidates(moment), index), index, selection)
+        joules += spent
+        answers = asked, cell.learner.reported(cell.state.parameters, asked, index, selection.reports)
+        medium.note(EventKind.REPORT_LOSS, asked, BITS_PER_LOSS)
+    chosen = selection.choose(moment, None, gains, answers)
+    this = Round(index, chosen.clients)
+    this.before = Before(airtime, joules, chosen.score, asked)
+    return this
+
+
+def _reached(cell: Cell, candidates: NDArray[np.int64], index: int) -> NDArray[np.int64]:
+    # Candidates that can answer; the server does not wait for the others
+    there = cell.faults.reachable(candidates, index, cell.network.streams)
+    if cell.faults.battery_j is not None:
+        there = there & (cell.state.battery_used_j[candidates] < cell.faults.battery_j)
+    return candidates[there]
+
+
+def _query(
+    cell: Cell, asked: NDArray[np.int64], index: int, selection: ClientSelection
+) -> Generator[simpy.Event, Any, tuple[NDArray[np.int64], float]]:
+    # Broadcast of the model, and one pass over the samples without gradients: who received the model, and joules
+    timing, streams, query = cell.timing, cell.network.streams, Round(index, asked)
+    cell.reach(query)
+    yield cell.broadcast(query)
+    asked = asked[query.with_status(Status.PARTICIPATED)]
+    samples = cell.network.registry.samples[asked]
+    if selection.reports.statistic == "batch_mean":
+        samples = np.minimum(samples, cell.learner.training.batch_size)
+    duration = timing.assessment_time(samples, asked, index, streams)
+    yield cell.medium.env.timeout(ticks(float(duration.max(initial=0.0))))
+    if timing.switched_capacitance == 0.0:
+        return asked, 0.0
+    joules = timing.assessment_energy(samples, asked, streams)
+    cell.drain(asked, joules)
+    return asked, float(joules.sum())
+
+
+def reported_beside_uploads(
+    cell: Cell, selection: ClientSelection, this: Round, heard: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """(n,) losses that the clients at the positions ``heard`` report with their uploads; None by rules without.
+
+    Before the model is stepped: they are those of the model that clients received.
+    """
+    reports = selection.reports
+    if not selection.reads_losses or reports.when != "after":
+        return None
+    losses, learner = np.full(len(this.clients), np.nan), cell.learner
+    clients = this.clients[heard]
+    if reports.statistic == "training_mean":
+        stream = cell.network.streams.nodes("selection_noise", this.index, clients)
+        losses[heard] = reports.noised(this.train_loss(heard), stream)
+    else:
+        losses[heard] = learner.reported(cell.state.parameters, clients, this.index, reports)
+    return losses
+
+
+def loss_release(
+    selection: ClientSelection, this: Round, transmitted: NDArray[np.int64], learner: Learner
+) -> Release | None:
+    """The record of the losses of a round that were reported; None where none were.
+
+    Args:
+        selection: of the clients.
+        this: the round.
+        transmitted: (m,) positions of clients that uploaded anything.
+        learner: knows the size of a mini-batch.
+    """
+    if not selection.reads_losses:
+        return None
+    asked, reports = this.before.asked, selection.reports
+    if reports.noise_std is None:
+        told = len(transmitted) > 0 or asked is not None
+        return LossReport(this.index, this.clients[transmitted], everyone=asked is not None) if told else None
+    samples, batch_size = selection.network.registry.samples, learner.training.batch_size
+    noise = LossNoise(reports.noise_std, reports.clip, reports.statistic, batch_size, int(samples.min()))
+    clients = np.zeros(0, dtype=np.int64) if asked is None else asked
+    return LossRelease(this.index, clients, noise, everyone=reports.when == "after")
