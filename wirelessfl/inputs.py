@@ -9,8 +9,8 @@ from typing import Literal
 
 from wirelessfl.errors import DataError, MissingDataError
 
-CHANNEL_FILE = "channel.fading.file"
-"""Key of a file of gains; one that comes with the package is found last, by its name alone."""
+CHANNEL_FILE, LINK_LOG = "channel.fading.file", "uplink.rate.file"
+"""Keys of a file of gains and of a log of links; one that comes with the package is found last, by its name alone."""
 ROOT_VARIABLE = "WIRELESSFL_DATA"
 """Environment variable: folders that hold data, separated as in PATH."""
 _LONGEST_NAME = 100  # letters of a file name that a message shows
@@ -60,7 +60,7 @@ class Places:
             DataError: No such file is, or the system refuses the name.
         """
         candidates = self.candidates(name)
-        further = _shipped(name) if key == CHANNEL_FILE else ()
+        further = _shipped(name) if key in (CHANNEL_FILE, LINK_LOG) else ()
         try:
             found = next((path for path in (*candidates, *further) if path.exists()), None)
         except (OSError, ValueError) as error:  # a name that is too long, or one with a null character
@@ -74,7 +74,7 @@ class Places:
 
 
 def _shipped(name: str) -> tuple[Path, ...]:
-    # Where a channel file of this name would come with the package: in an installed wheel, or the checkout
+    # Where a file of this name would come with the package: in an installed wheel, or the checkout
     package = Path(__file__).resolve().parent
     installed = package / "shipped" / "channels"
     folder = installed if installed.is_dir() else package.parent / "channels"

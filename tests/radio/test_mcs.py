@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.scenarios import run, small
 from wirelessfl.assembly import build_simulation, plan_to_look
 from wirelessfl.errors import ModelWarning, ScenarioError
+from wirelessfl.radio import DigitalLinks
 from wirelessfl.radio.mcs import EFFICIENCIES, ModulationAndCoding
 from wirelessfl.simulation.uplinks import DigitalUplink
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
@@ -57,6 +58,7 @@ def test_rounds_send_at_schemes(name: str) -> None:
     way = simulation.deployment.uplink
     assert isinstance(way, DigitalUplink | SecureUplink)
     links = way.links
+    assert isinstance(links, DigitalLinks)
     share = 1.0 if name == "tdma" else 1.0 / 12
     silent = sent = 0
     for this in rounds:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,16 @@ from tests.simulation.scenarios import run, small
 from wirelessfl.assembly.link_log import recorded_rates
 from wirelessfl.channels import pdcp_statistics
 from wirelessfl.cli import main
-from wirelessfl.errors import DataError, RunInterrupted, ScenarioError
+from wirelessfl.errors import DataError, InputError, RunInterrupted, ScenarioError
 from wirelessfl.radio.recorded_links import client_log
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import RecordedRate
 from wirelessfl.simulation import FinishedRound
+from wirelessfl.study.content import content_id
 from wirelessfl.trace import EventKind, Status
 
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED_LOG = ROOT / "channels" / "campus-uplink.csv"
 HEADER = "time_s,client,rate_bps,delay_s,loss\n"
 
 
@@ -175,6 +181,46 @@ def test_a_resumed_run_is_the_uninterrupted_one(uplink: str, tmp_path: Path) -> 
     one, other = (wfl.open_trace(run / "trace.h5") for run in runs)
     for name in ("tx_time", "status", "sim_time"):
         np.testing.assert_array_equal(one[name].values, other[name].values)
+
+
+def test_a_resumed_run_notices_another_log(tmp_path: Path) -> None:
+    scenario = over(written(tmp_path, steady()))
+
+    def stop_after_two(this: FinishedRound) -> None:
+        if this.round.index == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(RunInterrupted):
+        wfl.simulate(scenario, tmp_path / "run", threads=1, on_round=stop_after_two, pictures=False)
+    written(tmp_path, [(time, client, rate + 1, *rest) for time, client, rate, *rest in steady()])
+    with pytest.raises(InputError, match=r"uplink\.rate\.file: the data here are not those"):
+        wfl.simulate(scenario, tmp_path / "run", threads=1, resume=True, pictures=False)
+
+
+def test_the_id_of_a_run_changes_with_the_bytes_of_its_log(tmp_path: Path) -> None:
+    scenario = over(written(tmp_path, steady()))
+    one, elsewhere = content_id(scenario), content_id(over(written(tmp_path, steady(), "other.csv")))
+    assert one == content_id(scenario) != elsewhere  # the name counts, as any key
+    written(tmp_path, steady(end=2e4))
+    assert content_id(scenario) != one
+    (tmp_path / "links.csv").unlink()
+    assert content_id(scenario) not in (one, elsewhere)  # the run says that the file is not there
+
+
+def test_the_shipped_log_is_what_the_converter_makes(tmp_path: Path) -> None:
+    """Of statistics drawn anew, number by number: other versions of NumPy may round the last digit otherwise."""
+    subprocess.run([sys.executable, "docs/link_log.py", str(tmp_path / "log.csv")], cwd=ROOT, check=True)
+    made, shipped = (np.loadtxt(path, delimiter=",", skiprows=1) for path in (tmp_path / "log.csv", SHIPPED_LOG))
+    np.testing.assert_allclose(made, shipped, rtol=1e-6, atol=1e-9)
+
+
+def test_a_shipped_log_is_found_by_its_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = RecordedRate(file="campus-uplink.csv")
+    found = wfl.load_scenario("recorded-links").places.find("uplink.rate.file", str(log.file))
+    assert found.resolve() == SHIPPED_LOG
+    with pytest.raises(DataError, match=r"uplink\.rate\.file: found no file elsewhere/campus-uplink.csv"):
+        run(over("elsewhere/campus-uplink.csv"))
 
 
 PDCP_SENT = """time(s)\tcellId\trnti\tlcid\tpacketSize

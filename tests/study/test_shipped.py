@@ -19,6 +19,7 @@ def test_the_shelf() -> None:
     assert set(STUDIES) >= {
         "snr-clients",
         "privacy-accuracy",
+        "eavesdropper-places",
         "deadline",
         "mechanisms",
         "ota-digital-secagg",

@@ -25,6 +25,7 @@ from wirelessfl.radio import (
     ShortPackets,
     SpatialMultiplexing,
     Tdma,
+    UploadLinks,
     db_to_linear,
     dbm_to_watts,
     thermal_noise_density,
@@ -77,13 +78,14 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
     return uploads
 
 
-def build_sharing(receiver: StreamReceiver, links: DigitalLinks) -> SpatialMultiplexing:
+def build_sharing(receiver: StreamReceiver, links: UploadLinks) -> SpatialMultiplexing:
     """Groups of clients that share a band."""
+    assert isinstance(links, DigitalLinks), "the scenario was checked: a log knows no antennas"
     combiner = make_object("uplink.receiver.combiner", receiver)
     return SpatialMultiplexing(links, combiner, receiver.most_streams, receiver.group_wait_s)
 
 
-def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> DigitalLinks:
+def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> UploadLinks:
     """Digital links of the clients: rate, SNR, band and division of messages."""
     watts, snr, channel = math.nan, 0.0, scenario.channel
     bandwidth, harq = scenario.timing.bandwidth_hz, uplink.harq
@@ -97,7 +99,7 @@ def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Networ
         log = make_object(
             "uplink.rate.model", found(scenario, "uplink.rate", uplink.rate), context=RunFacts.of(scenario)
         )
-        return RecordedLinks(network, AdaptiveRate(1.0), bandwidth, snr, watts, grant_s=uplink.grant_delay_s, log=log)
+        return RecordedLinks(log, watts, snr * bandwidth, uplink.grant_delay_s)
     return DigitalLinks(
         network=network,
         rate=build_rate(uplink.rate, bandwidth / scenario.clients.most),

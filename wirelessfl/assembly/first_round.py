@@ -18,6 +18,7 @@ from wirelessfl.radio import (
     AntennaGains,
     BlockFading,
     ChannelSource,
+    DigitalLinks,
     DistanceGain,
     ExactCalibration,
     ExactStepCalibration,
@@ -32,6 +33,7 @@ from wirelessfl.radio import (
     Network,
     Rayleigh,
     Recorded,
+    RecordedLinks,
     TransmitPlan,
     coherence_time,
     jammer_energy,
@@ -300,6 +302,8 @@ def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
     if not isinstance(uploads, DigitalUplink | SecureUplink):
         return UploadSpan()
     links = uploads.links
+    if isinstance(links, RecordedLinks):
+        return UploadSpan(uploads.payload_bits / links.log.mean_rate())
     with forgotten(links.network.memories()):
         everyone = np.arange(links.network.registry.count)
         path_gain = links.network.clients.large_scale.gains(everyone, _START).path_gain
@@ -316,31 +320,34 @@ def check_uploads(scenario: Scenario, uplink: Uplink) -> None:
         ScenarioError: at a fixed rate every message would be given up.
     """
     uploads = uplink.uploads if isinstance(uplink, Asynchronous) else uplink
-    if isinstance(uploads, DigitalUplink | SecureUplink):
-        warn_of_floor(scenario, uploads.links)
+    links = uploads.links if isinstance(uploads, DigitalUplink | SecureUplink) else None
+    if links is not None:
         warn_of_duration(upload_span(scenario, uplink).seconds, scenario)
-    if not isinstance(uplink, DigitalUplink | SecureUplink) or not uplink.links.ages:
+    if not isinstance(links, DigitalLinks):
         return
-    span, division, doppler_hz = upload_span(scenario, uplink), uplink.links.division, uplink.links.division.doppler_hz
+    warn_of_floor(scenario, links)
+    if not isinstance(uplink, DigitalUplink | SecureUplink) or not links.ages:
+        return
+    span, division, doppler_hz = upload_span(scenario, uplink), links.division, links.division.doppler_hz
     length = (
         f"a message of {uplink.payload_bits:,} bits lasts {span.seconds:.3g} s, {span.coherence_times:.3g} coherence "
         f"times of {coherence_time(doppler_hz):.3g} s, in {span.pieces} pieces (Doppler shift up to "
         f"{doppler_hz:.3g} Hz)"
     )
-    fading = uplink.links.network.clients.fading
+    fading = links.network.clients.fading
     if isinstance(fading, ImportedFading):
         every = f"{fading.channels.interval_s:.3g} s, as snapshots in {fading.channels.name}"
         length = (
             f"a message of {uplink.payload_bits:,} bits lasts {span.seconds:.3g} s, in {span.pieces} pieces of {every}"
         )
-    if isinstance(uplink.links.rate, FixedRate) and span.pieces > division.max_pieces:
+    if isinstance(links.rate, FixedRate) and span.pieces > division.max_pieces:
         raise ScenarioError(
             f"channel.max_pieces: found {division.max_pieces}, but {length}; allowed: at least {span.pieces}. A larger "
             "uplink.rate.rate_bps shortens it"
         )
     if span.pieces > division.max_pieces:
         advice = f"a message that is not complete after channel.max_pieces: {division.max_pieces} is given up"
-    elif span.pieces > 1 and division.refresh == "slot" and not isinstance(uplink.links.rate, FixedRate):
+    elif span.pieces > 1 and division.refresh == "slot" and not isinstance(links.rate, FixedRate):
         advice = (
             "its rate is chosen for the channel at its beginning, so that most are lost; with channel.csi.refresh: "
             "piece the rate follows the channel"

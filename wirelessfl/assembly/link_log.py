@@ -6,9 +6,10 @@ import numpy as np
 
 from wirelessfl.assembly.recordings import existing, read_csv
 from wirelessfl.errors import DataError
+from wirelessfl.inputs import LINK_LOG
 from wirelessfl.radio import LinkLog, client_log
 
-_KEY = "uplink.rate.file"
+_KEY = LINK_LOG
 
 
 def recorded_rates(file: str | None, clients: int) -> LinkLog:

@@ -156,14 +156,9 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     source = partial(at, antennas, partial(build_array, scenario, antennas))
     clients, jammer = Draws(streams), Draws(streams, "jammer_")
     places, jammer_place = build_placement(scenario, clients), build_jammer_placement(scenario, jammer)
-    observer = None
-    if (section := scenario.privacy.observer) is not None:
-        there = partial(at, section.antennas, partial(independent_array, section.antennas), site=section.position_m)
-        heard = there(law, replace(clients, site="observer_"), places)
-        external = _external_jammer(scenario) is not None
-        jamming = there(jammer_law, replace(jammer, site="observer_"), jammer_place) if external else None
-        quieter = db_to_linear(section.noise_figure_db - scenario.channel.noise_figure_db)
-        observer = Observer(heard, jamming, CHANNEL_NOISE_STD * math.sqrt(quieter))
+    section, observer = scenario.privacy.observer, None
+    if section is not None:
+        observer = build_observer(scenario, section, streams, dimension, places, jammer_place)
     network = Network(
         registry=registry,
         clients=source(law, clients, places),
@@ -180,6 +175,38 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
     ]
     return replace(network, others=tuple(further), sites=sites)
+
+
+def build_observer(
+    scenario: Scenario,
+    section: ObserverPlace,
+    streams: Streams,
+    dimension: int,
+    places: Placement,
+    jammer_place: Placement,
+) -> Observer:
+    """An observer, whose gains at one place are the same whoever else listens.
+
+    Args:
+        scenario: with fading that is drawn.
+        section: where it stands, and with what.
+        streams: of the run.
+        dimension: d.
+        places: of the clients.
+        jammer_place: of an external jammer.
+    """
+    frequency_hz, array = _frequencies(scenario), partial(independent_array, section.antennas)
+
+    def source(law: Law, draws: Draws, placement: Placement) -> ChannelSource:
+        given = (scenario, dimension, frequency_hz, section.antennas, array)
+        return _source(*given, law, draws, placement, section.position_m)
+
+    clients = source(build_fading(scenario), Draws(streams, site="observer_"), places)
+    jammer = None
+    if _external_jammer(scenario) is not None:
+        jammer = source(build_fading(scenario, jammer=True), Draws(streams, "jammer_", site="observer_"), jammer_place)
+    quieter = db_to_linear(section.noise_figure_db - scenario.channel.noise_figure_db)
+    return Observer(clients, jammer, CHANNEL_NOISE_STD * math.sqrt(quieter))
 
 
 def _source(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 COLUMNS = ("time_s", "client", "rate_bps", "delay_s", "loss")
+_DIGITS = 10  # of a number in a log
 _SIGNALLING = 2  # logical channels 1 and 2 carry signalling, those from 3 on data
 
 
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         lines = link_log(given.sent, given.received, given.interval)
         with given.out.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([COLUMNS, *lines])
+            csv.writer(file).writerows([COLUMNS, *([f"{one:.{_DIGITS}g}" for one in line] for line in lines)])
     except (OSError, ValueError) as error:
         parser.exit(2, f"Error: {error}\n")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from typing_extensions import override
 
+from wirelessfl.cli.observer_map import observer_map_command
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
@@ -19,6 +19,7 @@ from wirelessfl.cli.terminal import (
     open_console,
     override_option,
     plugins_option,
+    progress_of,
     read_scenario,
     say,
     scenario_argument,
@@ -194,6 +195,9 @@ def explain(epsilons: tuple[float, ...], delta: float, as_json: bool) -> None:
         console.print(words, highlight=False)
 
 
+privacy.add_command(observer_map_command)
+
+
 @click.command(cls=ScenarioCommand)
 @scenario_argument
 @override_option
@@ -240,7 +244,7 @@ def audit(
         refuse_inputs([picture], [locate(scenario)])
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-    with _progress() as on_progress:
+    with progress_of("games") as on_progress:
         found = audit_scenario(resolved, trials, on_progress)
     missing = "" if picture is None else _draw(found, picture, width)
     if as_json:
@@ -263,20 +267,3 @@ def _draw(found: Audit, picture: Path, width_in: float) -> str:
     except OutputError as error:
         return str(error)
     return ""
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float], None]]:
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = open_console(stderr=True)
-    with Progress(
-        TextColumn("games"),
-        BarColumn(bar_width=20),
-        TaskProgressColumn(),
-        TimeRemainingColumn(compact=True),
-        console=console,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("", total=1.0)
-        yield lambda part: progress.advance(task, part)

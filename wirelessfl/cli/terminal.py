@@ -284,3 +284,21 @@ def read_scenario(source: str, overrides: tuple[str, ...], allow_plugins: bool) 
     for note in resolved.notes:
         remark(f"note: {note}")
     return resolved.scenario
+
+
+@contextmanager
+def progress_of(words: str) -> Iterator[Callable[[float], None]]:
+    """A bar on stderr, where that is a terminal, told which part has been done since it was last told."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = open_console(stderr=True)
+    with Progress(
+        TextColumn(words),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("", total=1.0)
+        yield lambda part: progress.advance(task, part)

@@ -128,7 +128,7 @@ from wirelessfl.radio.rates import (
     snr_of_power,
 )
 from wirelessfl.radio.reception import LinearMmse, Receiver, SumReceiver, ZeroForcing, max_min_beam, stream_sinr
-from wirelessfl.radio.recorded_links import LinkLog, RecordedLinks, client_log
+from wirelessfl.radio.recorded_links import LinkLog, RecordedLinks, UploadLinks, client_log
 from wirelessfl.radio.slot_schedule import (
     AT_ONCE,
     Instants,
@@ -148,6 +148,7 @@ from wirelessfl.radio.tapped_delay_line import TappedDelayLine, group_frequencie
 from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.transmission import (
     SlotTransmission,
+    WorstPiece,
     credited_over_pieces,
     largest_csi_ratio,
     received_amplitude,
@@ -278,9 +279,11 @@ __all__ = [
     "UniformDisc",
     "UniformHexagons",
     "UnitGain",
+    "UploadLinks",
     "Walking",
     "Waveform",
     "WeakestInversion",
+    "WorstPiece",
     "ZeroForcing",
     "accounted_noise_std",
     "at_the_clip",

@@ -101,6 +101,12 @@ class ChannelSource:
         """Whether a link has other channels at other instants of the same round."""
         return self.fading.varies or self.large_scale.varies
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a channel follows from earlier draws of its own."""
+        paths = (tap for antenna in self.antennas for tap in antenna.taps)
+        return self.large_scale.varies or any(isinstance(path, Memory) for path in paths)
+
     def _fresh(self, purpose: str, nodes: NDArray[np.int64], moment: Moment) -> NodeStream:
         # The draws of a purpose for one transmission: further ones of a round go on in the streams of the first
         stream, begun = self.draws.nodes(purpose, moment.round_index, nodes), moment.transmission

@@ -100,6 +100,11 @@ class DigitalLinks:
     fills: bool = False
 
     @property
+    def power_over_noise(self) -> float:
+        """2p/N0 in Hz: by how much a second on the air adds to ‖x‖² in units of N0/2."""
+        return self.snr * self.bandwidth_hz
+
+    @property
     def vary(self) -> bool:
         """Whether a client's link depends on when in a round it transmits."""
         return self.network.clients.varies

@@ -28,10 +28,6 @@ class Overheard:
     jammer: NDArray[np.complex128] | None
     noise_std: float
 
-    def take(self, positions: NDArray[np.int64]) -> Overheard:
-        """Those of some of the clients."""
-        return Overheard(self.channel[positions], self.jammer, self.noise_std)
-
 
 @dataclass(frozen=True)
 class Observer:
@@ -53,17 +49,29 @@ class Observer:
         return (self.clients,) if self.jammer is None else (self.clients, self.jammer)
 
     def hears(
-        self, nodes: NDArray[np.int64], jams: NDArray[np.int64] | None, moment: Moment, instants: Instants = AT_ONCE
+        self,
+        nodes: NDArray[np.int64],
+        sending: NDArray[np.int64],
+        jams: NDArray[np.int64] | None,
+        moment: Moment,
+        instants: Instants = AT_ONCE,
     ) -> Overheard:
-        """The channels of some clients, and of the jammer, over a slot.
+        """The channels of those clients that send, and of the jammer, over a slot.
+
+        Where a channel is remembered from its last draw to the next one, those of silent clients are drawn as well:
+        without them the later ones would be others.
 
         Args:
-            nodes: (n,) the clients.
+            nodes: (n,) clients of the slot.
+            sending: (k,) positions among them of those that send.
             jams: (1,) the client that jams; None where it is a node of its own, or nobody.
             moment: when the slot begins.
             instants: of the slot.
         """
-        channel = self.clients.channels(nodes, moment, instants).channel
+        if self.clients.remembers:
+            channel = self.clients.channels(nodes, moment, instants).channel[sending]
+        else:
+            channel = self.clients.channels(nodes[sending], moment, instants).channel
         if jams is not None:
             jammer = self.clients.channels(jams, moment, instants).channel[0]
         else:

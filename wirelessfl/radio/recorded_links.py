@@ -1,7 +1,8 @@
 """Links of recorded rate, delay and loss: logs of a network or of its simulator, in place of channels."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,27 +85,27 @@ class LinkLog:
 
 
 @dataclass(frozen=True)
-class RecordedLinks(DigitalLinks):
+class RecordedLinks:
     """Links that a log tells, at the instant at which a client begins to send; there are no channels.
 
     Attributes:
         log: of the clients.
+        transmit_watts: p of a client on the air; NaN where watts are unknown.
+        power_over_noise: 2p/N0 in Hz.
+        grant_s: as of `DigitalLinks`.
+        vary: as of `DigitalLinks`; logs change over time.
+        ages: as of `DigitalLinks`; a log knows the whole of a message.
     """
 
-    log: LinkLog = field(kw_only=True)
+    log: LinkLog
+    transmit_watts: float
+    power_over_noise: float
+    grant_s: float = 0.0
+    vary: ClassVar[bool] = True
+    ages: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         precondition(len(self.log.clients) > 0, "the log has no clients")
-
-    @property
-    def vary(self) -> bool:
-        """True: logs change over time."""
-        return True
-
-    @property
-    def ages(self) -> bool:
-        """False: a log knows the whole of a message."""
-        return False
 
     def draw(
         self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None
@@ -120,9 +121,13 @@ class RecordedLinks(DigitalLinks):
             self.log.link(client, begin, size) for client, begin in zip(clients.tolist(), begins, strict=True)
         ], None
 
-    def mean_rate(self, path_gain: float, share: float) -> float:
-        """Bit/s that get through on average."""
-        return self.log.mean_rate()
+    def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Energy (n,) of seconds on the air; NaN where watts are unknown."""
+        return self.transmit_watts * airtime
+
+
+UploadLinks: TypeAlias = DigitalLinks | RecordedLinks
+"""Links of clients that send messages of their own: by their channels, or by a log."""
 
 
 def client_log(rows: NDArray[np.float64]) -> ClientLog:

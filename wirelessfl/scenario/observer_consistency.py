@@ -23,10 +23,15 @@ def observer_rules(scenario: Sections) -> list[Rule]:
     return [*_place(scenario, observer), *_beside(scenario)]
 
 
+def farthest_m(scenario: Sections) -> float:
+    """How far from the base station an observer may stand [m]."""
+    return _TR38901_LIMIT_M if isinstance(scenario.channel.pathloss, Tr38901PathLoss) else _LIMIT_M
+
+
 def _place(scenario: Sections, observer: Observer) -> list[Rule]:
     # What its gains follow from
     channel, pathloss, uplink = scenario.channel, scenario.channel.pathloss, scenario.uplink
-    limit_m = _TR38901_LIMIT_M if isinstance(pathloss, Tr38901PathLoss) else _LIMIT_M
+    limit_m = farthest_m(scenario)
     distance_m = math.hypot(*observer.position_m)
     return [
         (

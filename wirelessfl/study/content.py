@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from wirelessfl.errors import DataError
-from wirelessfl.inputs import CHANNEL_FILE, file_fingerprint
+from wirelessfl.inputs import CHANNEL_FILE, LINK_LOG, file_fingerprint
 from wirelessfl.plugins import Sources
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import ImportedFading
 from wirelessfl.scenario.scenario import outside_sources
+from wirelessfl.scenario.uplink import RecordedRate
 
 # Keys that were added after runs had been stored, each with the value that means what was done before: with it a run
 # keeps its id
@@ -41,9 +42,9 @@ _LATER: dict[tuple[str, ...], Any] = {
 def content_id(scenario: Scenario) -> str:
     """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
 
-    They cover every key with the value that counts, defaults included, the bytes of a file of imported channels, and
-    nothing else: not the order of the keys in the file, not its comments, not how a value was written. Among n runs two
-    different ones share an id with probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
+    They cover every key with the value that counts, defaults included, the bytes of a file of imported channels or of
+    recorded links, and nothing else: not the order of the keys in the file, not its comments, not how a value was
+    written. Among n runs two different ones share an id with probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
 
     Twelve more follow where the scenario names code from outside the package: of its sources, the user's modules that
     these import, and the versions of their packages. Where a text is not known, they are drawn anew.
@@ -57,10 +58,11 @@ def content_id(scenario: Scenario) -> str:
 def id_of(scenario: Scenario, sources: Sources | None) -> str:
     """As `content_id`, where the sources are known already."""
     tree = scenario.model_dump(by_alias=True)
-    if isinstance(scenario.channel.fading, ImportedFading) and scenario.channel.fading.file is not None:
-        with suppress(DataError):  # the run says that the file is not there
-            file = scenario.places.find(CHANNEL_FILE, scenario.channel.fading.file)
-            tree["channel"]["fading"]["content"] = file_fingerprint(file)
+    fading, rate = scenario.channel.fading, getattr(scenario.uplink, "rate", None)
+    if isinstance(fading, ImportedFading):
+        _name_the_bytes(scenario, CHANNEL_FILE, fading.file, tree["channel"]["fading"])
+    if isinstance(rate, RecordedRate):
+        _name_the_bytes(scenario, LINK_LOG, rate.file, tree["uplink"]["rate"])
     for path, value in _LATER.items():
         _drop(tree, path, value)
     content = json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -68,6 +70,13 @@ def id_of(scenario: Scenario, sources: Sources | None) -> str:
     if sources is None:
         return digits
     return f"{digits}-{secrets.token_hex(6) if sources.unknown else sources.digest[:12]}"
+
+
+def _name_the_bytes(scenario: Scenario, key: str, name: str | None, section: dict[str, Any]) -> None:
+    # The hash of a file, as a key of its section; where it is not there, the run says so
+    with suppress(DataError):
+        if name is not None:
+            section["content"] = file_fingerprint(scenario.places.find(key, name))
 
 
 def _drop(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
-from wirelessfl.radio import joint_amplitude
+from wirelessfl.radio import Moment, joint_amplitude
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks import OverTheAir
@@ -180,6 +180,34 @@ def test_a_place_changes_neither_model_nor_channels() -> None:
     """Its links have draws of their own; ε alone is another."""
     with_place, without = run(observed({"position_m": [60.0, 0.0]}))[0], run(observed())[0]
     assert with_place.state.parameters.tobytes() == without.state.parameters.tobytes()
+
+
+CORRELATIONS = {
+    "independent": ({}, False),
+    "clarke": ({"channel__correlation": {"model": "clarke", "doppler_hz": 5.0}}, False),
+    "gauss_markov": ({"channel__correlation": {"model": "gauss_markov", "doppler_hz": 5.0}}, True),
+    "walking": (
+        {"channel__placement": {"scheme": "random_waypoint", "radius_m": 200, "min_speed": 1.0, "max_speed": 20.0}},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "remembers"), CORRELATIONS.values(), ids=CORRELATIONS.keys())
+def test_who_is_silent_changes_no_channel(changes: dict[str, Any], remembers: bool) -> None:
+    """Channels of silent clients are drawn where later ones follow from them, and nowhere else."""
+    everybody = np.arange(6)
+    found = []
+    for silent in (False, True):
+        observer = build_simulation(observed({"position_m": [60.0, 20.0]}, **changes), PLAN).deployment.network.observer
+        assert observer is not None and observer.clients.remembers == remembers
+        heard = []
+        for round_index in range(1, 5):
+            sending = everybody[round_index % 2 :: 2] if silent else everybody
+            one = observer.hears(everybody, sending, None, Moment(round_index, 3.0 * round_index)).channel
+            heard.append(one if silent else one[round_index % 2 :: 2])
+        found.append(np.stack(heard))
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 def test_the_adversary_is_the_observer() -> None:

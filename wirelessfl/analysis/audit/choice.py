@@ -29,6 +29,7 @@ from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.streams import Streams
 
 AIR = "the sum that the server receives over the air in every round"
+JOINT = "the released models and what the observer's own antennas receive in every round"
 MODELS = "the released models"
 STEPS = "every noised sum of clipped gradients of the client"
 CROWD = "every noised sum of clipped gradients, added up over the clients that a secure sum hides among each other"
@@ -123,7 +124,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
     return Choice(
         game,
         _CANARIES[statement.unit if client is None else "gradient", replaced],
-        AIR,
+        JOINT if air.joint else AIR,
         game.cost(learner.upload_dimension * air.readings, False) + (0.0 if trained is None else trained.cost(1)),
         lambda: _air_noises(rehearsal, game, trained),
     )

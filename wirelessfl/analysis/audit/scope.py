@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from wirelessfl.analysis.audit.choice import AIR, CROWD, MODELS, STEPS, UPLOADS, Choice
+from wirelessfl.analysis.audit.choice import AIR, CROWD, JOINT, MODELS, STEPS, UPLOADS, Choice
 from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import LONGEST
@@ -67,7 +67,7 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
     view = rehearsal.parts.uplink.audit_view()
-    if isinstance(view, ChannelNoise) and choice.view == AIR:
+    if isinstance(view, ChannelNoise) and choice.view in (AIR, JOINT):
         if view.readings == 1:
             yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
         yield "other uses of the radio, such as pilots and control messages"

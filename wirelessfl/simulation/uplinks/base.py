@@ -48,6 +48,7 @@ class ChannelNoise:
         jamming: of the jammer, whose noise a colluding party may know; None where there is none.
         not_tested: what a game on it leaves out, in phrases.
         readings: how many numbers are read of each coordinate.
+        joint: whether an observer reads antennas of its own beside the models.
     """
 
     listen: Listen
@@ -55,6 +56,7 @@ class ChannelNoise:
     jamming: Jamming | None
     not_tested: tuple[str, ...] = ()
     readings: int = 1
+    joint: bool = False
 
 
 @dataclass(frozen=True)

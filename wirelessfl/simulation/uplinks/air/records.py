@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,8 @@ from wirelessfl.privacy import AirRelease, AirTheorem
 from wirelessfl.radio import (
     Jamming,
     LateArrival,
+    Overheard,
+    WorstPiece,
     accounted_noise_std,
     effective_noise_std,
     largest_csi_ratio,
@@ -204,10 +206,7 @@ def air_release(
         worst = worst_over_pieces(received, noise.visible_std())
         unjammed = noise.antenna_noise_std / plan.loudest.server_gain if plan.heard.shape[4] > 1 else noise.unjammed_std
     else:
-        worst = alone = worst_over_pieces(received, observed_std(transmitters, plan.overheard))
-        if noise.jamming is not None:
-            alone = worst_over_pieces(received, observed_std(transmitters, plan.overheard, jammed=False))
-        unjammed = float(alone.noise_std.min())
+        worst, unjammed = _observed_worst(transmitters, received, plan.overheard, noise.jamming is not None)
     gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
     most = samples.max(initial=0) if gradient_step is None else gradient_step
     return AirRelease(
@@ -226,6 +225,37 @@ def air_release(
         rule="whole_update" if gradient_step is None else "gradient_step",
         batch_size=np.minimum(samples, most) if np.any(samples > most) else None,
     )
+
+
+def observed_release(
+    transmitters: Transmitters, release: AirRelease, overheard: Overheard, jamming: Jamming | None
+) -> AirRelease:
+    """The record of the same slot for an observer that hears it otherwise.
+
+    Args:
+        transmitters: of the slot.
+        release: its record with an observer.
+        overheard: channels of the senders to the other one.
+        jamming: how the jammer jams, or None.
+    """
+    received = received_amplitude(transmitters.plan.links.own, transmitters.at_the_clip, transmitters.plan.loudest, 1.0)
+    worst, unjammed = _observed_worst(transmitters, received, overheard, jamming is not None)
+    return replace(
+        release,
+        received_bound=worst.received_bound,
+        accounted_noise_std=worst.noise_std,
+        unjammed_noise_std=unjammed,
+    )
+
+
+def _observed_worst(
+    transmitters: Transmitters, received: NDArray[np.float64], overheard: Overheard, jams: bool
+) -> tuple[WorstPiece, float]:
+    # The clients' worst pieces in a joint view, and the least noise of all against one who knows the jamming
+    worst = alone = worst_over_pieces(received, observed_std(transmitters, overheard))
+    if jams:
+        alone = worst_over_pieces(received, observed_std(transmitters, overheard, jammed=False))
+    return worst, float(alone.noise_std.min())
 
 
 def over_clients(records: Sequence[Any], name: str, count: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from wirelessfl.conformance import returned
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.aggregation import EdgeModels
 from wirelessfl.learning.compression import ErrorFeedback
-from wirelessfl.privacy import Caveat
+from wirelessfl.privacy import AirRelease, Caveat
 from wirelessfl.privacy.releases import WaveformRelease
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
@@ -47,6 +47,7 @@ from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.uplinks.air.antennas import antenna_readings
 from wirelessfl.simulation.uplinks.air.every_antenna import complex_noise
 from wirelessfl.simulation.uplinks.air.excess import Excess
+from wirelessfl.simulation.uplinks.air.joint_readings import joint_readings
 from wirelessfl.simulation.uplinks.air.plan import (
     AirPlan,
     AnnouncedSlot,
@@ -59,6 +60,7 @@ from wirelessfl.simulation.uplinks.air.plan import (
 from wirelessfl.simulation.uplinks.air.records import (
     SlotNoise,
     air_release,
+    observed_release,
     over_clients,
     slot_record,
 )
@@ -272,12 +274,19 @@ class OverTheAir(SlotUplink):
             scheme = type(self.modulation).__name__
             return NotAuditable(f"{scheme} sends other symbols than a canary's update, and games play sums of updates")
         if self.network.observer is not None:
-            return NotAuditable("the observer reads antennas of its own beside the models, and games play the server's")
+            told = "how much models tell of the server's reading: the reading itself is taken"
+            readings = 1 + (1 if self.iq_packing else 2) * len(self.network.observer.clients.antennas)
+            return ChannelNoise(self._observed, self.gradient_step, self.jamming, (told,), readings, joint=True)
         several = ("interference: clients of all cells but the canary send zeros",) if len(self.policies) > 1 else ()
         array = ("the noise behind the server's own combiner: the game is played at all antennas",)
         left_out = (*several, *(array if self.receiver.antennas > 1 else ()))
         readings = 1 if self.receiver.antennas == 1 else 2 * self.receiver.antennas * len(self.policies)
         return ChannelNoise(self._overheard, self.gradient_step, self.jamming, left_out, readings)
+
+    def observed(self, plan: AirPlan, release: AirRelease, heard: Iterable[Overheard]) -> list[AirRelease]:
+        """The records of a slot for observers at other places, from that for the one of the scenario."""
+        transmitters = self._transmitters(plan)
+        return [observed_release(transmitters, release, one, self.jamming) for one in heard]
 
     def state(self) -> dict[str, Any]:
         """State of power controls and edges."""
@@ -311,7 +320,7 @@ class OverTheAir(SlotUplink):
         if self.network.observer is None:
             return None
         jams = None if jammer is None else this.clients[[jammer]]
-        return self.network.observer.hears(this.clients[ready], jams, this.moment, instants).take(sending)
+        return self.network.observer.hears(this.clients[ready], sending, jams, this.moment, instants)
 
     def _jammer_fails(self, round_index: int) -> bool:
         drawn = self.network.streams.nodes("jammer_failure", round_index, np.zeros(1, dtype=np.int64)).uniform()[0, 0]
@@ -341,9 +350,12 @@ class OverTheAir(SlotUplink):
         if plan.jammer_behind is not None and self.jamming is not None and plan.jammer_gain > 0:
             channel, phase = plan.jammer_behind.channel, plan.jammer_behind.phase_error
             received = received_jamming_std(plan.jammer_gain, channel, self.jamming.noise, phase)
-            jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
-            noise += scale_ranges(jamming, self.ranges, received)
+            noise += scale_ranges(self._jammer_noise(round_index), self.ranges, received)
         return noise
+
+    def _jammer_noise(self, round_index: int) -> NDArray[np.float64]:
+        # (d,) jamming in what the server reads, in units of what arrives of it
+        return self.network.streams.generator("jammer_noise", round_index).standard_normal(self.air.dimension)
 
     def _step(self, waveform: Waveform, received: Received) -> NDArray[np.float64]:
         # (d,) the step that a scheme makes of the signal of the only receiver
@@ -376,6 +388,15 @@ class OverTheAir(SlotUplink):
     def _slot_noise(self, this: Round, plan: AirPlan) -> SlotNoise:
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
         return SlotNoise(plan, self.air.channel_noise_std, self.jamming, late, self.num_symbols)
+
+    def _observed(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
+        """Readings of an observer: the server's, with noise from other streams, and those of its own antennas."""
+        assert isinstance(plan, AirPlan), "the rehearsal planned it"
+        others, sent = replace(self, network=replace(self.network, streams=streams)), list(blocks)
+        (signal,) = others._received(this, plan, sent).signal.values()
+        given = (self._transmitters(plan), signal, sent, others._jammer_noise(this.index), streams, this.index)
+        readings = joint_readings(*given)
+        return Reading(readings, np.ones(len(readings)))
 
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
         """Readings of a slot at each receiver with senders, at the largest α_u, with noise from other streams.

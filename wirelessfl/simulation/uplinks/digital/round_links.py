@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import DigitalLinks, Link, Moment
+from wirelessfl.radio import Link, Moment, UploadLinks
 from wirelessfl.simulation.cell import TrainingTimes
 from wirelessfl.simulation.medium import LATEST_TICK, AirTime, all_seconds, seconds, ticks
 from wirelessfl.simulation.radio_records import LinkRecord, UploadRecord
@@ -16,14 +16,14 @@ from wirelessfl.trace import Status
 
 
 def draw_links(
-    links: DigitalLinks,
+    links: UploadLinks,
     this: Round,
     positions: NDArray[np.int64],
     share: float,
     moment: Moment,
     bits: float | None = None,
 ) -> list[Link]:
-    """Links of the clients at ``positions``, as ``DigitalLinks.draw``; their channels are written to the round."""
+    """Links of the clients at ``positions``, as ``UploadLinks.draw``; their channels are written to the round."""
     drawn, channels = links.draw(this.clients[positions], moment, share, bits)
     if channels is not None:
         this.links.append(LinkRecord(positions, channels))
@@ -37,14 +37,14 @@ def outcome_of(link: Link) -> Status:
     return Status.OUTAGE if link.sends else Status.DEEP_FADE
 
 
-def record_uploads(links: DigitalLinks, this: Round, air_time: AirTime, payload_bits: int) -> NDArray[np.float64]:
+def record_uploads(links: UploadLinks, this: Round, air_time: AirTime, payload_bits: int) -> NDArray[np.float64]:
     """Record of size, time on the air and energy of the uploads of a round; returns (n,) joules."""
     senders = air_time.senders()
     airtime = air_time.by_client(len(this.clients))[senders]
     joules = np.zeros(len(this.clients))
     joules[senders] = links.joules(airtime)
     # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
-    energy = links.snr * links.bandwidth_hz * airtime
+    energy = links.power_over_noise * airtime
     this.uploads = UploadRecord(senders, airtime, energy, joules[senders], payload_bits)
     this.energy = Energy().plus(float(joules.sum()))
     return joules
@@ -88,7 +88,7 @@ class RoundLinks:
 
     def __init__(
         self,
-        links: DigitalLinks,
+        links: UploadLinks,
         this: Round,
         positions: NDArray[np.int64],
         share: float | None = None,

@@ -24,7 +24,16 @@ from wirelessfl.learning.compression import (
 )
 from wirelessfl.learning.robust import CollectedRows, Mean, RobustRule
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, SpatialMultiplexing, Superposition
+from wirelessfl.radio import (
+    DigitalLinks,
+    Link,
+    Moment,
+    MultipleAccess,
+    Ofdma,
+    SpatialMultiplexing,
+    Superposition,
+    UploadLinks,
+)
 from wirelessfl.simulation.cell import Cell, ClientTraining, TrainingTimes, train
 from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
@@ -102,7 +111,7 @@ class DigitalUplink:
         sharing: clients that send in the same band at once; None where each has a band or a time of its own.
     """
 
-    links: DigitalLinks
+    links: UploadLinks
     dimension: int
     access: MultipleAccess = field(default_factory=Ofdma)
     codec: Codec = field(default_factory=NoCodec)
@@ -176,6 +185,7 @@ class DigitalUplink:
             uploads = Uploads.after(times, model_arrives, latest, needed, bits, grant)
         links: RoundLinks | SharedBand
         if isinstance(self.access, Ofdma) and self.access.reallocates:
+            assert isinstance(self.links, DigitalLinks), "the scenario was checked: a log knows no share of the band"
             links = SharedBand(self.links, this, times, model_arrives, bits, grant)
         else:
             links = RoundLinks(self.links, this, present, share, bits, uploads)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning.compression import SparseUploads
 from wirelessfl.privacy import BareRelease, SecureSum
-from wirelessfl.radio.digital_links import DigitalLinks
+from wirelessfl.radio.recorded_links import UploadLinks
 from wirelessfl.secagg import HEADER_BITS, Message, RingVector, RoundAborted, RoundResult, Stage, SumEncoding
 from wirelessfl.simulation.cell import Cell, ClientTraining, train
 from wirelessfl.simulation.medium import Incoming, ProtocolMessage, Report, seconds, ticks
@@ -38,14 +38,14 @@ class SecureUplink(ABC):
     """An uplink over which the server learns the weighted mean of the updates and no single one.
 
     Attributes:
-        links: what the clients' channels carry.
+        links: of the clients.
         encoding: how updates become elements of the ring.
         stage_timeout_s: how long the server waits for answers; None where it notices who is lost.
         vanish_probability: that a client vanishes while it sends its first, second, ... message of a round.
         sparse: which coordinates are sent; None for all.
     """
 
-    links: DigitalLinks
+    links: UploadLinks
     encoding: SumEncoding
     stage_timeout_s: float | None
     vanish_probability: tuple[float, ...]

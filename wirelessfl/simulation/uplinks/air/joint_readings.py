@@ -1,0 +1,95 @@
+"""What an observer reads of a slot: what released models tell, and its own antennas, behind a whitening filter."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna, complex_noise
+from wirelessfl.simulation.uplinks.air.transmitters import Transmitters, scale_ranges
+from wirelessfl.streams import Streams
+
+Complex = NDArray[np.complex128]
+
+
+def joint_readings(
+    transmitters: Transmitters,
+    signal: NDArray[np.float64],
+    blocks: Iterable[CohortBlock],
+    jamming: NDArray[np.float64],
+    streams: Streams,
+    round_index: int,
+) -> NDArray[np.float64]:
+    """Readings (S, d) of the server and of an observer's A antennas, whose noise has standard deviation 1 and is white.
+
+    S is 1 + 2A, of the server the real part alone, or 1 + A where two coordinates share a symbol.
+
+    Args:
+        transmitters: of the slot, with one receiver and an observer.
+        signal: y (d,) of the server, with noise and jamming.
+        blocks: updates of the senders, those that made the signal.
+        jamming: (d,) the jammer's noise in the signal, in units of what arrives of it.
+        streams: of the noise at the observer, and of the jammer's part that the server does not read.
+        round_index: the round.
+    """
+    plan, packed, dimension = transmitters.plan, transmitters.iq_packing, transmitters.air.dimension
+    overheard, jammed = plan.overheard, plan.jammer_gain > 0
+    assert overheard is not None, "the slot has an observer"
+    antennas, blocks_and_groups = overheard.channel.shape[3], overheard.channel.shape[1:3]
+    air = EveryAntenna(antennas, dimension, packed, len(transmitters.ranges))
+    for block in blocks:
+        symbols, sent, _ = transmitters.send(block)
+        air.add(symbols, overheard.channel[block.positions].transpose(3, 0, 1, 2) * sent.tx_gain, None)
+    uses = -(-dimension // 2) if packed else dimension
+    own = complex_noise(streams.generator("observer_noise", round_index), antennas, uses, 1.0)
+    air.add_to(own.real, own.imag, 1.0 / overheard.noise_std)
+    server_noise = np.broadcast_to(plan.noise_std[0], blocks_and_groups)
+    read = scale_ranges(signal.copy(), transmitters.ranges, 1.0 / server_noise)
+    if not jammed or plan.jammer_behind is None or overheard.jammer is None:
+        return _real_rows(read, own, packed)
+    if packed:
+        sent_noise = _pairs(jamming)
+    else:
+        other = streams.generator("unread_jamming", round_index).standard_normal(dimension)
+        sent_noise = jamming + 1j * other
+    behind = plan.jammer_gain * plan.jammer_behind.channel.squeeze(axis=2) / server_noise
+    there = plan.jammer_gain * overheard.jammer.reshape(-1, antennas) / overheard.noise_std
+    rows, per_symbol = list[NDArray[np.float64]](), 2 if packed else 1
+    for (first, end), at_server, arriving in zip(transmitters.ranges, behind.ravel(), there, strict=True):
+        symbols = slice(-(-first // per_symbol), -(-end // per_symbol))
+        # The server reads the jamming with its phase turned to 0
+        arrived = own[:, symbols] + arriving[:, None] * (sent_noise[symbols] * np.exp(-1j * np.angle(at_server)))
+        every = np.concatenate([[at_server], arriving])
+        rows.append(_whitened(_real_rows(read[first:end], arrived, packed), every, packed))
+    return np.concatenate(rows, axis=1)
+
+
+def _whitened(rows: NDArray[np.float64], jamming: Complex, packed: bool) -> NDArray[np.float64]:
+    # Σ^{−1/2} times the rows (S, n) of a range, Σ = I + B Bᵀ with what arrives of the jammer's two quadratures
+    if packed:  # circular in every reading
+        values, size = _pairs(rows), np.linalg.norm(jamming)
+        along = jamming / size
+        values -= (1.0 - 1.0 / np.hypot(1.0, size)) * along[:, None] * (along.conj() @ values)
+        return _apart(values, rows.shape[1])
+    quadratures = [np.concatenate([turned.real, turned.imag[1:]]) for turned in (jamming, 1j * jamming)]
+    basis, sizes, _ = np.linalg.svd(np.stack(quadratures, axis=1), full_matrices=False)
+    shorter = 1.0 - 1.0 / np.hypot(1.0, sizes)
+    return np.asarray(rows - basis @ (shorter[:, None] * (basis.T @ rows)))
+
+
+def _real_rows(read: NDArray[np.float64], own: Complex, packed: bool) -> NDArray[np.float64]:
+    # (S, n) what is read of each coordinate: at the server, and at the antennas
+    there = _apart(own, len(read)) if packed else np.concatenate([own.real, own.imag])
+    return np.concatenate([read[None], there])
+
+
+def _pairs(values: NDArray[np.float64]) -> Complex:
+    # (..., m) symbols of two coordinates each, the last of an odd number with one part alone
+    even = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, values.shape[-1] % 2)])
+    return np.asarray(even[..., 0::2] + 1j * even[..., 1::2])
+
+
+def _apart(symbols: Complex, count: int) -> NDArray[np.float64]:
+    # (A, n) the coordinates of symbols (A, m)
+    return np.stack([symbols.real, symbols.imag], axis=-1).reshape(len(symbols), -1)[:, :count]

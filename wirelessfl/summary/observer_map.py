@@ -1,0 +1,72 @@
+"""Map of the accounted ε by place of an observer."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from numpy.typing import NDArray
+
+from wirelessfl.summary.drawing import drawing, plain_number
+from wirelessfl.summary.style import BLACK, FAINT, ROLES, STYLE, VERMILION
+
+_LIGHT = "#FFFFFF"
+
+
+def draw_observer_map(
+    title: str,
+    axis_m: tuple[NDArray[np.float64], NDArray[np.float64]],
+    epsilon: NDArray[np.float64],
+    nodes: tuple[NDArray[np.float64], NDArray[np.float64] | None, tuple[float, float] | None],
+    label: str,
+    path: Path,
+    width_in: float,
+) -> None:
+    """Drawing of ε over a square, with the nodes of the network.
+
+    Args:
+        title: above the map.
+        axis_m: x (n,) and y (m,) of columns and rows.
+        epsilon: (m, n); where it is infinite, the map is empty.
+        nodes: places of the clients (K, 2), of the jammer (2,) or None, of the scenario's observer or None.
+        label: of the colours.
+        path: where the figure goes; its suffix is the format.
+        width_in: width (inches).
+    """
+    clients, jammer, observer = nodes
+    with drawing(path, title, (width_in, 0.95 * width_in + 0.3), {**STYLE, "axes.grid": False}) as figure:
+        axes = figure.subplots()
+        known = np.ma.masked_invalid(epsilon)
+        if known.count():
+            low, high = float(known.min()), float(known.max())
+            high = high if high > low else low * 1.01
+            norm = LogNorm(low, high)
+            mesh = axes.pcolormesh(*axis_m, known, norm=norm, cmap="viridis", shading="nearest", rasterized=True)
+            bar = figure.colorbar(mesh, ax=axes, label=label, pad=0.02, fraction=0.046)
+            ticks = np.geomspace(low, high, 5)
+            bar.set_ticks(ticks.tolist(), labels=[plain_number(float(f"{tick:.2g}")) for tick in ticks])
+            bar.ax.minorticks_off()
+        axes.set_facecolor(FAINT)
+        _mark(axes, np.zeros((1, 2)), "^", 55, BLACK, "base station")
+        _mark(axes, clients, "o", 16, _LIGHT, "client")
+        if jammer is not None:
+            _mark(axes, jammer[None], "X", 60, ROLES["jam"], "jammer")
+        if observer is not None:
+            _mark(axes, np.array([observer]), "*", 95, VERMILION, "observer of the scenario")
+        x, y = axis_m
+        axes.set(xlabel="x of the observer (m)", ylabel="y of the observer (m)", aspect="equal")
+        axes.set_xlim(*_ends(x))
+        axes.set_ylim(*_ends(y))
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2 if width_in < 5 else 4)
+
+
+def _mark(axes: Axes, places: NDArray[np.float64], marker: str, size: float, colour: str, label: str) -> None:
+    edge = BLACK if colour == _LIGHT else _LIGHT
+    x, y = places.T
+    axes.scatter(x, y, s=size, marker=marker, color=colour, edgecolors=edge, linewidths=0.6, label=label, zorder=3)
+
+
+def _ends(axis: NDArray[np.float64]) -> tuple[float, float]:
+    # The outer edges of the first and the last cell
+    half = float(axis[1] - axis[0]) / 2
+    return float(axis[0]) - half, float(axis[-1]) + half
