@@ -143,7 +143,7 @@ def test_tempered_sigmoids_replace_every_relu_of_the_full_networks() -> None:
     runs = load_study(study_file(paper, "full", paper.study("tempered"))).runs
     for name, count in (("cnn_mnist", 3), ("cnn_cifar10", 4)):
         scenario = next(one.scenario for one in runs if one.scenario.model.name == name)
-        clients = cast(Population, SimpleNamespace(feature_shape=shapes[name], num_classes=10))
+        clients = cast(Population, SimpleNamespace(feature_shape=shapes[name], num_classes=10, vocabulary=None))
         module = build_model(scenario, clients).module
         assert sum(isinstance(layer, TemperedSigmoid) for layer in module.modules()) == count
         assert not any(isinstance(layer, nn.ReLU) for layer in module.modules())
