@@ -29,13 +29,13 @@ def test_the_amplitude_is_that_of_the_likelihood_ratio(antennas: int, gain: floa
     for h in channel:
         real = np.concatenate([h.real, h.imag])
         expected = np.sqrt(real @ inverse @ real)
-        found = whitened_amplitude(h[None], noise_std, gain * jammer)[0]
+        found = whitened_amplitude(h[None], noise_std, gain * jammer[:, None])[0]
         assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_one_antenna_is_the_textbook_formula() -> None:
-    channel, jamming = drawn(3, 6, 1), drawn(4, 1)
-    expected = np.abs(channel[:, 0]) / np.sqrt(4.0 + np.abs(jamming[0]) ** 2)
+    channel, jamming = drawn(3, 6, 1), drawn(4, 1, 1)
+    expected = np.abs(channel[:, 0]) / np.sqrt(4.0 + np.abs(jamming[0, 0]) ** 2)
     np.testing.assert_allclose(whitened_amplitude(channel, 2.0, jamming), expected, rtol=1e-12)
     np.testing.assert_allclose(whitened_amplitude(channel, 2.0), np.abs(channel[:, 0]) / 2.0, rtol=1e-12)
     assert np.all(floor_amplitude(channel, 2.0, jamming) < 1e-15)
@@ -46,6 +46,7 @@ def test_two_antennas_null_a_jammer_of_one() -> None:
     channel, jammer = drawn(5, 3, 2), drawn(6, 2)
     direction = jammer / np.linalg.norm(jammer)
     across = channel - np.outer(channel @ direction.conj(), direction)
+    jammer = jammer[:, None]
     floor = floor_amplitude(channel, 1.0, jammer)
     np.testing.assert_allclose(floor, np.linalg.norm(across, axis=1), rtol=1e-9)
     np.testing.assert_allclose(whitened_amplitude(channel, 1.0, 1e8 * jammer), floor, rtol=1e-6)
@@ -54,14 +55,14 @@ def test_two_antennas_null_a_jammer_of_one() -> None:
 
 def test_a_client_in_the_jammers_direction_is_hidden_from_any_array() -> None:
     jammer = drawn(7, 3)
-    found = whitened_amplitude((2j * jammer)[None], 1.0, 50.0 * jammer)[0]
+    found = whitened_amplitude((2j * jammer)[None], 1.0, 50.0 * jammer[:, None])[0]
     size = np.linalg.norm(jammer)
     assert found == pytest.approx(2 * size / np.sqrt(1 + (50 * size) ** 2), rel=1e-9)
-    assert floor_amplitude((2j * jammer)[None], 1.0, jammer)[0] < 1e-12
+    assert floor_amplitude((2j * jammer)[None], 1.0, jammer[:, None])[0] < 1e-12
 
 
 def test_the_hiding_gain_is_the_least_that_hides() -> None:
-    links = AntennaLinks(drawn(8, 5, 1, 2), np.broadcast_to(drawn(9, 2), (5, 1, 2)))
+    links = AntennaLinks(drawn(8, 5, 1, 1, 1, 2), drawn(9, 1, 1, 1, 2, 1), np.ones((5, 1, 1), dtype=np.bool_))
     floor = links.loudest(np.ones(5), 1.0)
     loudness = np.full(5, 1 / (1.2 * floor))
     gain = links.hiding_gain(loudness, 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from wirelessfl.assembly.network import CorrelationContext
+from wirelessfl.assembly.antennas import CorrelationContext
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.errors import CheckFailed
 from wirelessfl.learning.conformance import check_availability

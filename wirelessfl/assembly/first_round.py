@@ -44,7 +44,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.uplink import Jammer
+from wirelessfl.scenario.jammer import Jammer
 from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir, Uplink
@@ -181,7 +181,7 @@ def _against_all_antennas(
         if uplink.rotating_jammer:
             jams, clients = np.split(np.roll(clients, -round_index), [1])
             link = network.slot_links(jams, moment, instants)
-            jammer = JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
+            jammer = JammerLink.of([link])
         else:
             jammer = network.jammer_link(moment, instants)
         # A policy may know nothing of rounds beyond the run

@@ -6,12 +6,13 @@ Clients and jammer have channels of the same laws and streams of their own.
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.antennas import Law, antenna_gains, further_antennas
 from wirelessfl.assembly.downlink import build_downlink
 from wirelessfl.assembly.imported import COHERENT, check_imported, imported_channels
 from wirelessfl.assembly.inputs import found
@@ -19,21 +20,15 @@ from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.plan import check_gains
 from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD
 from wirelessfl.assembly.reception import build_antennas, build_array, independent_array
-from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, given_doppler_hz
+from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots
 from wirelessfl.conformance import returned
-from wirelessfl.errors import ModelWarning, ScenarioError
+from wirelessfl.errors import ModelWarning
 from wirelessfl.radio import (
     AntennaArray,
-    AntennaGains,
     ChannelSource,
-    DirectRay,
     DistanceGain,
-    Doppler,
     Draws,
-    Fading,
     FadingModel,
-    FlatGains,
-    GivenDoppler,
     GivenPositions,
     ImportedChannels,
     ImportedFading,
@@ -41,15 +36,11 @@ from wirelessfl.radio import (
     ImportedGains,
     LargeScale,
     LinkImpairments,
-    MotionDoppler,
     Network,
     Observer,
     Placement,
     RandomWaypoint,
-    Rayleigh,
     Registry,
-    Rician,
-    SelectiveGains,
     Standing,
     TappedDelayLine,
     UnitGain,
@@ -60,79 +51,13 @@ from wirelessfl.radio import (
     path_gain,
 )
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.channel import Channel, IndependentFading, Sync, TdlFading
+from wirelessfl.scenario.channel import Sync, TdlFading
 from wirelessfl.scenario.geography import NoPathLoss, SingleCell
+from wirelessfl.scenario.jammer import Jammer
 from wirelessfl.scenario.observer import Observer as ObserverPlace
 from wirelessfl.scenario.timing import Timing
-from wirelessfl.scenario.uplink import Jammer, OverTheAir, jammer_of, transmits_in_watts
+from wirelessfl.scenario.uplink import OverTheAir, jammer_of, transmits_in_watts
 from wirelessfl.streams import Streams
-
-Law = FadingModel | TappedDelayLine | ImportedChannels
-"""What channels are made of: the law of a gain, a profile over the delay, or the gains themselves."""
-
-
-@dataclass(frozen=True)
-class CorrelationContext:
-    """Context of correlations in time, beside their keys.
-
-    Attributes:
-        channel: the section of the scenario.
-        fading: its law of a single gain.
-        draws: streams of the links.
-        placement: where their nodes are.
-        site: (x, y) of the base station in metres.
-    """
-
-    channel: Channel
-    fading: FadingModel
-    draws: Draws
-    placement: Placement
-    site: tuple[float, float]
-
-    @cached_property
-    def in_sight(self) -> Rician | None:
-        """The law of links with line of sight, where the path loss knows them apart and the fading says nothing else.
-
-        With Rician fading its K counts where there is a line of sight, with Rayleigh fading that of the standard;
-        without one the link is Rayleigh. Any other law holds for all links.
-        """
-        if isinstance(self.channel.pathloss, NoPathLoss) or isinstance(self.channel.fading, TdlFading):
-            return None  # a profile says itself whether it has a line of sight
-        rician_k = build_path_loss(self.channel.pathloss).rician_k
-        if rician_k is None or not isinstance(self.fading, Rayleigh | Rician):
-            return None
-        return self.fading if isinstance(self.fading, Rician) else Rician(rician_k)
-
-    @property
-    def law(self) -> FadingModel:
-        """The law of a single gain without line of sight."""
-        return self.fading if self.in_sight is None else Rayleigh()
-
-    @cached_property
-    def doppler(self) -> Doppler:
-        """The Doppler shifts of the links: given, or those of the nodes' own speed."""
-        correlation, pathloss = self.channel.correlation, self.channel.pathloss
-        assert not isinstance(correlation, IndependentFading), "it has no Doppler shift"
-        if isinstance(pathloss, NoPathLoss):
-            return GivenDoppler(given_doppler_hz(self.channel), False, self.draws)
-        if correlation.doppler_hz is not None:
-            return GivenDoppler(correlation.doppler_hz, not self.placement.moves, self.draws)
-        return MotionDoppler(self.placement, build_path_loss(pathloss), self.site)
-
-    @property
-    def ray(self) -> DirectRay:
-        """The direct rays beside a scattered part that is correlated.
-
-        Raises:
-            ScenarioError: the fading has no such part.
-        """
-        if not isinstance(self.fading, Rayleigh | Rician):
-            raise ScenarioError(
-                f"channel.correlation.model: found {self.channel.correlation.model} with {self.channel.fading.model} "
-                "fading; allowed: rayleigh | rician fading, whose scattered part can be correlated"
-            )
-        scattered = self.fading if isinstance(self.fading, Rician) and self.in_sight is None else Rician(0.0)
-        return DirectRay(scattered, self.in_sight, self.doppler, self.draws)
 
 
 def build_network(scenario: Scenario, registry: Registry, streams: Streams, dimension: int) -> Network:
@@ -159,22 +84,24 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     section, observer = scenario.privacy.observer, None
     if section is not None:
         observer = build_observer(scenario, section, streams, dimension, places, jammer_place)
+    jamming = source(jammer_law, jammer, jammer_place)
     network = Network(
         registry=registry,
         clients=source(law, clients, places),
-        jammer=source(jammer_law, jammer, jammer_place),
+        jammer=jamming,
         streams=streams,
         observer=observer,
+        further_jammer_antennas=_further_of_jammer(scenario, jamming, jammer_law, jammer_place),
     )
     if isinstance(topology, SingleCell):
         own_fading = partial(at, 1, partial(independent_array, 1), law, replace(clients, site="downlink_"), places)
         return replace(network, downlink=build_downlink(scenario, network, own_fading))
     sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
-    further = [
+    others = [
         source(law, Draws(streams, site=f"site{number}_"), places, (float(x), float(y)))
         for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
     ]
-    return replace(network, others=tuple(further), sites=sites)
+    return replace(network, others=tuple(others), sites=sites)
 
 
 def build_observer(
@@ -202,11 +129,24 @@ def build_observer(
         return _source(*given, law, draws, placement, section.position_m)
 
     clients = source(build_fading(scenario), Draws(streams, site="observer_"), places)
-    jammer = None
+    jammer: tuple[ChannelSource, ...] = ()
     if _external_jammer(scenario) is not None:
-        jammer = source(build_fading(scenario, jammer=True), Draws(streams, "jammer_", site="observer_"), jammer_place)
+        law = build_fading(scenario, jammer=True)
+        first = source(law, Draws(streams, "jammer_", site="observer_"), jammer_place)
+        jammer = (first, *_further_of_jammer(scenario, first, law, jammer_place, section.position_m))
     quieter = db_to_linear(section.noise_figure_db - scenario.channel.noise_figure_db)
     return Observer(clients, jammer, CHANNEL_NOISE_STD * math.sqrt(quieter))
+
+
+def _further_of_jammer(
+    scenario: Scenario, first: ChannelSource, law: Law, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
+) -> tuple[ChannelSource, ...]:
+    # (N − 1,) channels of the further antennas of an external jammer to a receiver at a site
+    section = _external_jammer(scenario)
+    if section is None or section.antennas == 1 or isinstance(law, ImportedChannels):
+        return ()
+    where = (scenario.channel, placement, site, _frequencies(scenario))
+    return further_antennas(first, section.antennas - 1, law, *where)
 
 
 def _source(
@@ -228,33 +168,11 @@ def _source(
     each = (draws, *(replace(draws, site=f"{draws.site}antenna{a}_") for a in range(1, antennas)))
     return ChannelSource(
         large_scale=large_scale,
-        antennas=tuple(_antenna(law, own, scenario.channel, placement, site, frequency_hz) for own in each),
+        antennas=tuple(antenna_gains(law, own, scenario.channel, placement, site, frequency_hz) for own in each),
         impairments=_impairments(scenario, dimension),
         draws=draws,
         array=array(large_scale, draws),
     )
-
-
-def _antenna(
-    law: FadingModel | TappedDelayLine,
-    draws: Draws,
-    channel: Channel,
-    placement: Placement,
-    site: tuple[float, float],
-    frequency_hz: NDArray[np.float64],
-) -> AntennaGains:
-    # Gains at one antenna: of one path, or of the paths of a delay line, each with streams of its own
-    def path(law: FadingModel, draws: Draws) -> Fading:
-        context = CorrelationContext(channel, law, draws, placement, site)
-        fading: Fading = make_object("channel.correlation.model", channel.correlation, context=context)
-        return fading
-
-    if not isinstance(law, TappedDelayLine):
-        return FlatGains(path(law, draws))
-    laws = [Rician(law.rician_k) if law.rician_k > 0 else Rayleigh(), *[Rayleigh()] * (len(law.power) - 1)]
-    taps = [path(one, replace(draws, site=f"{draws.site}tap{number}_")) for number, one in enumerate(laws)]
-    single = Rician(law.total_rician_k) if law.rician_k > 0 else Rayleigh()
-    return SelectiveGains(tuple(taps), law.response(frequency_hz), single)
 
 
 def _frequencies(scenario: Scenario) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError, TraceError, precondition
 from wirelessfl.learning.faults import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
-from wirelessfl.trace import FORMAT, GAIN_AXES, JAMMER_NODE, Status, opened_values
+from wirelessfl.trace import FORMAT, GAIN_AXES, JAMMER_AXIS, JAMMER_NODE, Status, opened_values
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
     "channel.fading.file",
@@ -167,8 +167,11 @@ def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np
     # h/√β, also of the jammer. Raises DataError: its slots have several pieces, say, where a recording has one block of
     # fading a round.
     pieces = math.prod(len(file[axis]) for axis in GAIN_AXES if axis in file)
-    several = f"{_KEY_GAINS}: {file.filename} has slots of {pieces} pieces"
-    precondition(pieces <= 1, f"{several}; allowed: a trace with one gain a round and client", DataError)
+    allowed = "allowed: a trace with one gain a round and client"
+    precondition(pieces <= 1, f"{_KEY_GAINS}: {file.filename} has slots of {pieces} pieces; {allowed}", DataError)
+    jammer_antennas = len(file[JAMMER_AXIS]) if JAMMER_AXIS in file else 1
+    several = f"{_KEY_GAINS}: {file.filename} has a jammer with {jammer_antennas} antennas"
+    precondition(jammer_antennas == 1, f"{several}; {allowed}, and of a jammer with one antenna", DataError)
     rounds = np.asarray(file["round"])
     ids = np.asarray(file["client_id"])[: len(rounds)]
     channel = np.asarray(file["channel_re"]) + 1j * np.asarray(file["channel_im"])

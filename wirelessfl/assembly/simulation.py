@@ -46,7 +46,7 @@ from wirelessfl.simulation.state import SimulationState, check_continues, restor
 from wirelessfl.simulation.uplinks import CapacityUplink, DigitalUplink, OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import STREAM_VERSION, Streams
-from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest, source_attributes
+from wirelessfl.trace import GAIN_AXES, JAMMER_AXIS, TraceHeader, scenario_digest, source_attributes
 from wirelessfl.version import package_version
 
 
@@ -235,7 +235,10 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
     parts, statement = simulation.deployment, simulation.ledger.statement
     plan, model = parts.learner.plan, parts.learner.model
     text = dump_scenario(scenario)
-    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else _gains_of_messages(scenario, parts)
+    air = parts.uplink
+    # Axes of gains that are longer than 1 are told; without a slot nobody jams
+    of_slot = (*air.gain_shape, air.jammer_antennas) if isinstance(air, OverTheAir) else None
+    gains = (*_gains_of_messages(scenario, parts), 1) if of_slot is None else of_slot
     return TraceHeader(
         attributes={
             "name": scenario.name,
@@ -270,7 +273,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
         },
         secagg=_secure_aggregation(scenario.uplink) if isinstance(scenario.uplink, SecureAggregation) else None,
-        gain_axes={axis: size for axis, size in zip(GAIN_AXES, gains, strict=True) if size > 1},
+        gain_axes={axis: size for axis, size in zip((*GAIN_AXES, JAMMER_AXIS), gains, strict=True) if size > 1},
     )
 
 

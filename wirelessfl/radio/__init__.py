@@ -33,6 +33,7 @@ from wirelessfl.radio.inversion import (
     TruncatedInversion,
     WeakestInversion,
 )
+from wirelessfl.radio.jammer_link import JAMMER, JammerLink
 from wirelessfl.radio.jamming import (
     accounted_noise_std,
     effective_noise_std,
@@ -47,8 +48,8 @@ from wirelessfl.radio.jamming import (
 from wirelessfl.radio.links import CellLinks, Links, SlotLinks
 from wirelessfl.radio.mcs import ModulationAndCoding
 from wirelessfl.radio.modulation import Analog, Blind, DDsgd, FskVote, Heard, Modulation, Obda, Outgoing, Waveform
-from wirelessfl.radio.network import JammerLink, Network, Registry
-from wirelessfl.radio.observation import floor_amplitude, whitened_amplitude
+from wirelessfl.radio.network import Network, Registry
+from wirelessfl.radio.observation import floor_amplitude, principal_directions, whitened_amplitude
 from wirelessfl.radio.observer import Observer, Overheard, joint_amplitude
 from wirelessfl.radio.placement import (
     GivenPositions,
@@ -169,6 +170,7 @@ from wirelessfl.radio.units import (
 
 __all__ = [
     "AT_ONCE",
+    "JAMMER",
     "AdaptivePowerControl",
     "AdaptiveRate",
     "AirInterface",
@@ -331,6 +333,7 @@ __all__ = [
     "pieces_needed",
     "power_budget_from_snr",
     "power_budget_from_watts",
+    "principal_directions",
     "received_amplitude",
     "received_bound",
     "received_jamming_std",

@@ -223,26 +223,23 @@ class Jamming:
 
 @dataclass(frozen=True, eq=False)
 class AntennaLinks:
-    """Links to each of A antennas over the B blocks that an estimate serves.
+    """Links to each of A antennas: R estimates, F groups of subcarriers, B blocks that each estimate serves.
 
     Attributes:
-        channel: h (m, B, A) of the clients.
-        jammer: ĥ_CJ (m, B, A) of the jammer, in the same blocks and subcarriers.
+        channel: h (n, R, F, B, A) of the clients.
+        jammer: ĥ_CJ/√N (R, F, 1, A, N) of the jammer's antennas.
+        sends: (n, R, F) the m rows that count.
     """
 
     channel: NDArray[np.complex128]
     jammer: NDArray[np.complex128]
-
-    @property
-    def count(self) -> int:
-        """A."""
-        return int(self.channel.shape[2])
+    sends: NDArray[np.bool_]
 
     def loudest(self, loudness: NDArray[np.float64], noise_std: float, jammer_gain: float = math.inf) -> float:
-        """The largest loudness · ‖Σ^{−1/2} h‖ under jamming, over rows and blocks.
+        """The largest loudness · ‖Σ^{−1/2} h‖ under jamming, over all that count.
 
         Args:
-            loudness: (m,) factors.
+            loudness: (m,) factors, in the order of ``sends``.
             noise_std: σ_c at each antenna.
             jammer_gain: α_CJ; infinite for what no jamming hides.
         """
@@ -250,7 +247,7 @@ class AntennaLinks:
             amplitude = floor_amplitude(self.channel, noise_std, self.jammer)
         else:
             amplitude = whitened_amplitude(self.channel, noise_std, jammer_gain * self.jammer)
-        return float((loudness * amplitude.max(axis=1)).max(initial=0.0))
+        return float((loudness * amplitude.max(axis=3)[self.sends]).max(initial=0.0))
 
     def hiding_gain(self, loudness: NDArray[np.float64], noise_std: float) -> float:
         """The least α_CJ with which nothing is louder than 1, to a part in 1e12; infinite where none is enough."""

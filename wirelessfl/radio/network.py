@@ -14,6 +14,7 @@ from wirelessfl.radio.impairments import (
     LateArrival,
     timing_offsets,
 )
+from wirelessfl.radio.jammer_link import JAMMER, JammerLink
 from wirelessfl.radio.links import CellLinks, SlotLinks
 from wirelessfl.radio.observer import Observer
 from wirelessfl.radio.propagation import Moment
@@ -24,9 +25,6 @@ from wirelessfl.streams import Streams
 _AT_ONCE = 1 << 16
 # Transmissions of a round that draw errors of estimates of their own come before it, see ``ChannelSource``
 _PILOTS_OF_ALL = 4095
-
-# The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels
-_JAMMER = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -54,36 +52,6 @@ class Registry:
         return self.samples[clients] / self.total_samples
 
 
-@dataclass(frozen=True, eq=False)
-class JammerLink:
-    """The jammer's channel over a slot.
-
-    Attributes:
-        channel: h_CJ (T, F, A).
-        estimate: ĥ_CJ (R, F, A), by which it turns its phase: of the slot's start, or of each block.
-        path_gain: β_CJ.
-    """
-
-    channel: NDArray[np.complex128]
-    estimate: NDArray[np.complex128]
-    path_gain: float
-
-    @property
-    def phase_error(self) -> NDArray[np.float64]:
-        """θ = ∠(h_CJ/ĥ_CJ) (T, F, A) in radians."""
-        return np.angle(self.channel / self.estimate)
-
-    def combined(self, weights: NDArray[np.complex128]) -> JammerLink:
-        """The link behind a combiner f (R, F, A): fᴴh and fᴴĥ, as those of one antenna."""
-        channel = (weights.conj() * self.channel).sum(axis=2, keepdims=True)
-        return JammerLink(channel, (weights.conj() * self.estimate).sum(axis=2, keepdims=True), self.path_gain)
-
-    @property
-    def weakest_estimate(self) -> complex:
-        """The estimate of least magnitude: noise that is enough with it is enough in all pieces."""
-        return complex(self.estimate.flat[np.abs(self.estimate).argmin()])
-
-
 @dataclass(frozen=True)
 class Network:
     """Channel realisations of registered clients and jammer; every draw comes from the named streams.
@@ -91,12 +59,14 @@ class Network:
     Attributes:
         registry: the registered clients.
         clients: channels of the clients.
-        jammer: channels of an external jammer.
+        jammer: channels of an external jammer, of its first antenna.
         streams: randomness of the run.
         others: channels to base stations beside the one in the origin, of the same positions and independent draws.
         sites: (C, 2) positions of all base stations in metres; None for a single one, which is the server itself.
         observer: channels to an external observer; None without one.
         downlink: whom a broadcast of the model reaches; None for everybody.
+        further_jammer_antennas: (N − 1,) channels of an external jammer's further antennas, from the same place, of
+            independent draws.
     """
 
     registry: Registry
@@ -107,6 +77,7 @@ class Network:
     sites: NDArray[np.float64] | None = None
     observer: Observer | None = None
     downlink: FadingDownlink | None = None
+    further_jammer_antennas: tuple[ChannelSource, ...] = ()
 
     def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> SlotLinks:
         """The uplinks of ``clients`` over a slot; moments of successive calls do not go back in time."""
@@ -154,8 +125,12 @@ class Network:
 
     def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
         """The link of an external jammer."""
-        found = self.jammer.channels(_JAMMER, moment, instants)
-        return JammerLink(found.channel[0], found.estimate[0], float(found.path_gain[0]))
+        return JammerLink.of([each.channels(JAMMER, moment, instants) for each in self.jammer_antennas])
+
+    @property
+    def jammer_antennas(self) -> tuple[ChannelSource, ...]:
+        """(N,) channels of the antennas of an external jammer."""
+        return (self.jammer, *self.further_jammer_antennas)
 
     def late_arrival(self, clients: NDArray[np.int64], round_index: int) -> LateArrival | None:
         """Late arrival of clients; None where all are synchronous."""
@@ -175,4 +150,8 @@ class Network:
         listening = () if self.observer is None else self.observer.sources
         downlink = {} if self.downlink is None else self.downlink.memories()
         further = (item for source in (*self.others, *listening) for item in source.memories().items())
-        return {**own, **downlink, **{name: memory for name, memory in further if not name.endswith("placement")}}
+        known = {**own, **downlink, **{name: memory for name, memory in further if not name.endswith("placement")}}
+        # Antennas of one jammer share all but their fading
+        of_jammer = (*self.further_jammer_antennas, *(() if self.observer is None else self.observer.jammer[1:]))
+        own_fading = (item for source in of_jammer for item in source.memories().items() if "fading" in item[0])
+        return known | dict(own_fading)

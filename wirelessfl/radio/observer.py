@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.channel_source import ChannelSource
+from wirelessfl.radio.jammer_link import JAMMER, JammerLink
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
-
-_JAMMER = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +19,7 @@ class Overheard:
 
     Attributes:
         channel: h_e (n, T, F, A) of n clients.
-        jammer: of the jammer (T, F, A), or None without one.
+        jammer: of each antenna of the jammer, for its part of the power (T, F, A, N); None without one.
         noise_std: σ_e at each antenna, per real dimension.
     """
 
@@ -35,18 +34,18 @@ class Observer:
 
     Attributes:
         clients: channels of the clients to it, of draws of their own.
-        jammer: channels of an external jammer to it; None without one.
+        jammer: (N,) channels of the antennas of an external jammer to it; none without one.
         noise_std: σ_e at each antenna, per real dimension, where the server's antennas have σ_c = 1.
     """
 
     clients: ChannelSource
-    jammer: ChannelSource | None
+    jammer: tuple[ChannelSource, ...]
     noise_std: float
 
     @property
     def sources(self) -> tuple[ChannelSource, ...]:
         """Channels of all that it hears."""
-        return (self.clients,) if self.jammer is None else (self.clients, self.jammer)
+        return (self.clients, *self.jammer)
 
     def hears(
         self,
@@ -72,11 +71,10 @@ class Observer:
             channel = self.clients.channels(nodes, moment, instants).channel[sending]
         else:
             channel = self.clients.channels(nodes[sending], moment, instants).channel
+        jamming = [source.channels(JAMMER, moment, instants) for source in self.jammer]
         if jams is not None:
-            jammer = self.clients.channels(jams, moment, instants).channel[0]
-        else:
-            jammer = None if self.jammer is None else self.jammer.channels(_JAMMER, moment, instants).channel[0]
-        return Overheard(channel, jammer, self.noise_std)
+            jamming = [self.clients.channels(jams, moment, instants)]
+        return Overheard(channel, JammerLink.of(jamming).parts if jamming else None, self.noise_std)
 
 
 def joint_amplitude(
@@ -86,24 +84,28 @@ def joint_amplitude(
 
     Of the first ``released`` readings the server keeps the real part alone, unless two coordinates share a symbol; of
     all others both parts are seen. Circular jamming is common to all of them: Σ = I + B Bᵀ, the columns of B what
-    arrives of its two quadratures. With B = QR, vᵀΣ⁻¹v = ‖v − QQᵀv‖² + uᵀ(I + RRᵀ)⁻¹u, u = Qᵀv, in which nothing
-    cancels under strong jamming.
+    arrives of the two quadratures of each of its N streams. With B = QR, vᵀΣ⁻¹v = ‖v − QQᵀv‖² + uᵀ(I + RRᵀ)⁻¹u,
+    u = Qᵀv, in which nothing cancels under strong jamming.
 
     Args:
         signal: what arrives of the coordinate (..., S), each over σ of its reading.
-        jamming: α_CJ h_CJ (..., S), of axes that go with those of the signal, over the same σ; None without any.
+        jamming: what arrives of each stream (..., S, N), of axes that go with those of the signal, over the same σ;
+            None without any.
         released: readings that are known from the released models.
         packed: whether two coordinates share a symbol.
     """
     vector = _rows(signal, released, packed)
     if jamming is None:
         return np.asarray(np.linalg.norm(vector, axis=-1))
-    common = np.stack([_rows(jamming, released, packed), _rows(1j * jamming, released, packed)], axis=-1)
+    streams = np.swapaxes(jamming, -1, -2)
+    quadratures = [_rows(turned, released, packed) for turned in (streams, 1j * streams)]
+    common = np.swapaxes(np.concatenate(quadratures, axis=-2), -1, -2)
     basis, triangle = np.linalg.qr(common)
     along = (np.swapaxes(basis, -1, -2) @ vector[..., None])[..., 0]
     across = vector - (basis @ along[..., None])[..., 0]
-    gram = np.eye(2) + triangle @ np.swapaxes(triangle, -1, -2)
-    gram = np.broadcast_to(gram, (*along.shape[:-1], 2, 2))
+    rank = triangle.shape[-2]
+    gram = np.eye(rank) + triangle @ np.swapaxes(triangle, -1, -2)
+    gram = np.broadcast_to(gram, (*along.shape[:-1], rank, rank))
     hidden = (along * np.linalg.solve(gram, along[..., None])[..., 0]).sum(axis=-1)
     return np.asarray(np.sqrt((across**2).sum(axis=-1) + hidden))
 

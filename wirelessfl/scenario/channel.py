@@ -160,7 +160,7 @@ class ExternalCorrelation(
     family="correlation",
     protocol="wirelessfl.radio.propagation:Fading",
     check="wirelessfl.radio.conformance:check_correlation",
-    context="wirelessfl.assembly.network:CorrelationContext",
+    context="wirelessfl.assembly.antennas:CorrelationContext",
 ):
     """Fading in time of the user's own."""
 

@@ -9,7 +9,6 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
     Decibel,
-    Epsilon,
     External,
     Family,
     PositiveSingle,
@@ -20,6 +19,7 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.codec import Codec, NoCodec
+from wirelessfl.scenario.jammer import Jammer, jamming_rules
 from wirelessfl.scenario.modulation import AnalogModulation, Modulation
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl
 from wirelessfl.scenario.reception import ArrayReceiver, Receiver, SharedBandReceiver, SumCombiner
@@ -32,34 +32,6 @@ class Ideal(Section):
 
     kind: Literal["ideal"] = key("ideal", "The server receives the exact weighted sum.")
     clip: PositiveSingle | None = key(None, "Clip norm τ of the local update. null: no clipping.")
-
-
-class Jammer(Section):
-    """The cooperative jammer, whose noise protects the updates."""
-
-    epsilon: Epsilon = key(2.0, "ε that channel noise and jamming together have to meet at privacy.delta.")
-    margin: Annotated[float, Field(gt=0, le=1e9)] = key(
-        1.0, "Factor on the calibrated jammer gain; the paper's experiments use 7."
-    )
-    calibration: Literal["theorem", "exact"] = key(
-        "theorem", "theorem: published sensitivity 1/|D|; exact: accounted sensitivity and exact composition."
-    )
-    role: Literal["external", "rotating"] = key(
-        "external", "A separate node, or the clients in turn; the one that jams does not train in that round."
-    )
-    noise: Literal["complex", "real"] = key(
-        "complex", "Circular noise in both quadratures, or in phase only (the published form)."
-    )
-    power_db: Decibel | None = key(None, "Power limit P_CJ/(d σ_c²) [dB]. null: unlimited.")
-    max_shortfall: Probability = key(
-        0.05, "Largest probability, in a round, that the power limit is too low for the jamming needed."
-    )
-    on_shortfall: Literal["record", "lower_gain"] = key(
-        "record", "If the jammer's power is too low: record the higher ε, or lower α_u in that round and keep ε."
-    )
-    position_m: Annotated[tuple[float, float], Field(strict=False)] | None = key(
-        None, "Where an external jammer stands, [x, y], with a path loss [m]. null: placed as a client is."
-    )
 
 
 class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
@@ -88,18 +60,14 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
 
     def rules(self) -> list[Rule]:
         """A jammer covers both quadratures where they carry data, and only signals that are known."""
-        real = self.iq_packing and self.jammer is not None and self.jammer.noise == "real"
-        allowed, foreign = "complex, for data in both quadratures", "jammer: null with code from outside"
+        if self.jammer is None:
+            return []
         outside = [part for part in (self.receiver, self.modulation) if isinstance(part, External)]
         antennas = self.receiver.antennas if isinstance(self.receiver, ArrayReceiver) else 1
-        nulled = antennas > 1 and self.jammer is not None and self.jammer.noise == "real"
+        foreign = "jammer: null with code from outside"
         return [
-            (real, "jammer.noise", "real with iq_packing: true", allowed),
-            (nulled, "jammer.noise", f"real with {antennas} antennas", "complex, which no phase of an antenna removes"),
-            *(
-                (self.jammer is not None, "jammer", f"a jammer with {one.tag}: {one.reference}", foreign)
-                for one in outside
-            ),
+            *jamming_rules(self.jammer, self.iq_packing, antennas),
+            *((True, "jammer", f"a jammer with {one.tag}: {one.reference}", foreign) for one in outside),
         ]
 
 

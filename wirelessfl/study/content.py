@@ -32,6 +32,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("uplink", "grant_delay_s"): 0.0,
     ("uplink", "harq"): None,
     ("uplink", "ofdma"): "fixed",
+    ("uplink", "jammer", "antennas"): 1,
     ("uplink", "rate", "power"): "equal",
     ("uplink", "receiver"): None,
     ("uplink", "receiver", "array"): {"geometry": "ula", "spacing": 0.5},

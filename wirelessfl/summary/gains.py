@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.trace import AnyRoot, at_slot_start
+from wirelessfl.trace import GAIN_AXES, JAMMER_AXIS, AnyRoot, at_slot_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,14 @@ def gain_label(decibels: bool) -> str:
 
 
 def _shown(trace: AnyRoot, name: str, decibels: bool) -> NDArray[np.float64]:
-    parts = (at_slot_start(trace[f"{name}_{part}"]) for part in ("re", "im"))
-    found: NDArray[np.float64] = np.hypot(*parts)
+    each = [trace[f"{name}_{part}"] for part in ("re", "im")]
+    if JAMMER_AXIS in each[0].dims:  # of one antenna that is heard as loudly
+        starts = [
+            np.asarray(part[tuple(0 if axis in GAIN_AXES else slice(None) for axis in part.dims)]) for part in each
+        ]
+        found = np.asarray(np.sqrt((starts[0] ** 2 + starts[1] ** 2).mean(axis=-1)))
+    else:
+        found = np.asarray(np.hypot(*(at_slot_start(part) for part in each)))
     if not decibels:
         return found
     return np.asarray(20 * np.log10(np.where(found > 0, found, np.nan)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.trace.layout import Group, SecAggStage, Status, Variable
+from wirelessfl.trace.layout import JAMMER_AXIS, Group, SecAggStage, Status, Variable
 from wirelessfl.trace.records import EventBatch, RoundRecord
 from wirelessfl.trace.schema import EVENTS, PRIVACY, ROOT, SECAGG
 from wirelessfl.trace.storage import dataset_path, gain_axes_of
@@ -47,19 +47,23 @@ class RoundLayout:
 
     Attributes:
         root: the root group, over the axes of gains that the trace has.
-        gain_shape: their lengths.
+        gain_shape: lengths of those of clients.
+        jammer_shape: lengths of those of the jammer.
         secure: whether there is a group of secure aggregation.
     """
 
     root: Group
     gain_shape: tuple[int, ...]
+    jammer_shape: tuple[int, ...]
     secure: bool
 
     @classmethod
     def of(cls, file: h5py.File) -> Self:
         """Layout of an open trace."""
         axes = gain_axes_of(file)
-        return cls(ROOT.over(axes), tuple(len(file[axis]) for axis in axes), SECAGG.path in file)
+        jammer_shape = tuple(len(file[axis]) for axis in axes)
+        gain_shape = jammer_shape[:-1] if JAMMER_AXIS in axes else jammer_shape
+        return cls(ROOT.over(axes), gain_shape, jammer_shape, SECAGG.path in file)
 
     def blocks(self, record: RoundRecord, room: int, behind: Behind, place: str) -> tuple[list[Block], int, int]:
         """The blocks of a round, and the numbers of slots and events after it.
@@ -106,10 +110,10 @@ class RoundLayout:
     ) -> list[Block]:
         by_slot = [variable for variable in self.root.gains if "slot" in variable.dims]
         by_round = [variable for variable in self.root.gains if "slot" not in variable.dims]
-        per_round = _gain_columns(by_round, record.values, self.gain_shape, place)
+        per_round = _gain_columns(by_round, record.values, self.jammer_shape, place)
         per_slot = _gain_columns(by_slot, record.slots, (width, *self.gain_shape), place)
         return [
-            *_row_blocks(behind.rounds, ROOT, (room, *self.gain_shape), per_round),
+            *_row_blocks(behind.rounds, ROOT, (room, *self.jammer_shape), per_round),
             *_row_blocks(behind.rounds, ROOT, (room, slots, *self.gain_shape), per_slot),
         ]
 

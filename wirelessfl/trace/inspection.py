@@ -21,7 +21,6 @@ from wirelessfl.errors import precondition
 from wirelessfl.plugins import Sources
 from wirelessfl.trace.layout import (
     EMPTY_CLIENT,
-    GAIN_AXES,
     Attribute,
     AttributeKind,
     EventKind,
@@ -31,7 +30,7 @@ from wirelessfl.trace.layout import (
     Variable,
 )
 from wirelessfl.trace.schema import GROUPS, MODEL
-from wirelessfl.trace.storage import dataset_path
+from wirelessfl.trace.storage import dataset_path, gain_axes_of
 
 MOST_CLAIMED = 1000
 """Bytes of values that a byte of the file may stand for: as far as deflate goes; rows of NaN are not stored at all."""
@@ -58,7 +57,7 @@ def inspect_trace(file: h5py.File) -> None:
     """
     size = Path(file.filename).stat().st_size
     room = size * MOST_CLAIMED + _FREE_CLAIM
-    axes = tuple(axis for axis in GAIN_AXES if axis in file)
+    axes = gain_axes_of(file)
     groups = [known.over(axes) for known in GROUPS]
     shapes: dict[str, tuple[int, ...]] = {}
     for group in groups:

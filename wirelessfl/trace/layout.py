@@ -26,6 +26,8 @@ JAMMER_NODE = -2
 GAIN_AXES = ("block", "subcarrier", "antenna")
 """Dimensions of complex gains beside round and slot: pieces of a slot, groups of subcarriers, antennas of the receiver;
 a trace has those that are longer than 1."""
+JAMMER_AXIS = "jammer_antenna"
+"""The further dimension of the jammer's gains, the last: its antennas, where there are several."""
 EMPTY_CLIENT = -1
 """``client_id`` of an empty slot."""
 
@@ -129,6 +131,7 @@ class Variable:
         flags: Meaning of the integer codes, for enumerations.
         required: Whether every record must carry it; other absent values are NaN.
         gain: Whether it has a value for each block, subcarrier and antenna, in runs that have several of them.
+        jammer_gain: Whether it is a gain of the jammer, and has a value for each of its antennas besides.
         label: What it is called on an axis, without its unit; the file does not have it.
         percent: Whether it is a share that is shown in percent.
     """
@@ -142,6 +145,7 @@ class Variable:
     flags: type[IntEnum] | None = None
     required: bool = False
     gain: bool = False
+    jammer_gain: bool = False
     label: str = ""
     percent: bool = False
 
@@ -211,14 +215,18 @@ class Group:
 
     def over(self, axes: tuple[str, ...]) -> Self:
         """The same group where gains have these axes besides."""
-        variables = tuple(replace(v, dims=(*v.dims, *axes)) if v.gain else v for v in self.variables)
+        of_clients = tuple(axis for axis in axes if axis != JAMMER_AXIS)
+        variables = tuple(
+            replace(v, dims=(*v.dims, *(axes if v.jammer_gain else of_clients))) if v.gain else v
+            for v in self.variables
+        )
         changed = any(variable.gain for variable in self.variables)
         return replace(self, variables=variables, dimensions=(*self.dimensions, *axes)) if changed else self
 
     @property
     def gains(self) -> tuple[Variable, ...]:
         """The variables over axes of gains."""
-        return tuple(variable for variable in self.variables if set(variable.dims) & set(GAIN_AXES))
+        return tuple(variable for variable in self.variables if set(variable.dims) & {*GAIN_AXES, JAMMER_AXIS})
 
     def of(self, *dims: str) -> tuple[Variable, ...]:
         """The variables with exactly these dimensions."""

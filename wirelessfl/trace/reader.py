@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError, precondition
 from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.layout import EMPTY_CLIENT, GAIN_AXES
+from wirelessfl.trace.layout import EMPTY_CLIENT, GAIN_AXES, JAMMER_AXIS
 from wirelessfl.trace.opening import opened_trace
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT
 from wirelessfl.trace.storage import committed_rounds, committed_snapshots, dataset_path
@@ -157,8 +157,9 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
 
 
 def at_slot_start(variable: AnyVariable) -> NDArray[Any]:
-    """The values of a variable without axes of gains: those of the first piece, subcarriers and antenna."""
-    return np.asarray(variable[tuple(0 if axis in GAIN_AXES else slice(None) for axis in variable.dims)])
+    """The values of a variable without axes of gains: those of the first piece, subcarriers and antennas."""
+    axes = (*GAIN_AXES, JAMMER_AXIS)
+    return np.asarray(variable[tuple(0 if axis in axes else slice(None) for axis in variable.dims)])
 
 
 def gain_shape(dataset: xr.Dataset) -> tuple[int, ...]:

@@ -112,7 +112,7 @@ class TraceHeader:
         privacy: Attributes of ``/privacy``.
         model: Attributes of ``/model``: dimension d, and the parameters' names and shapes.
         secagg: Attributes of ``/secagg``; None for a run without, whose trace lacks that group.
-        gain_axes: Sizes of the axes of gains (``GAIN_AXES``) that are longer than 1.
+        gain_axes: Sizes of the axes of gains (``GAIN_AXES``, and ``JAMMER_AXIS``) that are longer than 1.
     """
 
     attributes: Mapping[str, Scalar]

@@ -108,18 +108,36 @@ ROUND_VARIABLES = (
         label="jammer gain α_CJ",
     ),
     _per_round(
-        "jammer_channel_re", "1", "channel of the jammer h_CJ with path gain, real part", gain=True, label="Re h_CJ"
+        "jammer_channel_re",
+        "1",
+        "channel of the jammer h_CJ with path gain, real part",
+        gain=True,
+        jammer_gain=True,
+        label="Re h_CJ",
     ),
     _per_round(
         "jammer_channel_im",
         "1",
         "channel of the jammer h_CJ with path gain, imaginary part",
         gain=True,
+        jammer_gain=True,
         label="Im h_CJ",
     ),
-    _per_round("jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part", gain=True, label="Re ĥ_CJ"),
     _per_round(
-        "jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part", gain=True, label="Im ĥ_CJ"
+        "jammer_csi_re",
+        "1",
+        "estimate of the jammer's channel ĥ_CJ, real part",
+        gain=True,
+        jammer_gain=True,
+        label="Re ĥ_CJ",
+    ),
+    _per_round(
+        "jammer_csi_im",
+        "1",
+        "estimate of the jammer's channel ĥ_CJ, imaginary part",
+        gain=True,
+        jammer_gain=True,
+        label="Im ĥ_CJ",
     ),
     _per_round(
         "jammer_path_gain",
@@ -130,7 +148,7 @@ ROUND_VARIABLES = (
     _per_round(
         "jammer_energy",
         "normalised",
-        "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)",
+        "energy sent by all antennas of the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)",
         label="energy of the jammer",
     ),
     _per_round(

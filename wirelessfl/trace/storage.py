@@ -16,7 +16,7 @@ from h5py import h5s, h5t
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError, precondition
-from wirelessfl.trace.layout import FORMAT, GAIN_AXES, VERSION, Group, SecAggStage, Variable
+from wirelessfl.trace.layout import FORMAT, GAIN_AXES, JAMMER_AXIS, VERSION, Group, SecAggStage, Variable
 from wirelessfl.trace.schema import GROUPS, SECAGG
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
@@ -66,7 +66,7 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool,
         slots: Expected selected clients per round; more may come.
         parameters: Model dimension d.
         secagg: Whether the run aggregates securely.
-        gain_axes: Sizes of the axes of gains that are longer than 1.
+        gain_axes: Sizes of the axes of gains, and of the jammer's, that are longer than 1.
     """
     sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage), **gain_axes}
     for group in (known.over(tuple(gain_axes)) for known in GROUPS if secagg or not known.optional):
@@ -116,7 +116,7 @@ def _chunk(dimension: str, size: int) -> int:
     # Values of a chunk along a dimension; ``stage`` and those of gains never grow.
     if dimension == "stage":
         return len(SecAggStage)
-    if dimension in GAIN_AXES:
+    if dimension in (*GAIN_AXES, JAMMER_AXIS):
         return size
     return max(_MIN_CHUNK_VALUES, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
 
@@ -142,7 +142,7 @@ def _groups_of(file: h5py.File) -> tuple[Group, ...]:
 
 def gain_axes_of(file: h5py.File) -> tuple[str, ...]:
     """The axes of gains that the file has."""
-    return tuple(axis for axis in GAIN_AXES if axis in file)
+    return tuple(axis for axis in (*GAIN_AXES, JAMMER_AXIS) if axis in file)
 
 
 def dataset_path(group: Group, name: str) -> str:

@@ -44,7 +44,7 @@ def test_the_joint_view_is_that_of_the_explicit_covariance(antennas: int, jammed
     generator = np.random.default_rng(antennas)
     signal = complex_numbers(generator, 7, 3, 2, 1 + antennas)
     jamming = 4 * complex_numbers(generator, 3, 2, 1 + antennas) if jammed else None
-    found = joint_amplitude(signal, jamming, 1, packed)
+    found = joint_amplitude(signal, None if jamming is None else jamming[..., None], 1, packed)
     for client, block, group in np.ndindex(7, 3, 2):
         noise = None if jamming is None else jamming[block, group]
         wanted = explicit(signal[client, block, group], noise, packed)
@@ -60,7 +60,7 @@ def test_a_likelihood_ratio_has_the_distance_that_is_counted() -> None:
     noise = generator.standard_normal((draws, len(v))) + generator.standard_normal((draws, 2)) @ b.T
     precision = np.linalg.inv(np.eye(len(v)) + b @ b.T)
     ratio = (noise + v) @ precision @ v - 0.5 * v @ precision @ v
-    mu = float(joint_amplitude(signal, jamming, 1, False))
+    mu = float(joint_amplitude(signal, jamming[:, None], 1, False))
     assert abs(ratio.mean() - mu**2 / 2) <= 4.9 * ratio.std() / math.sqrt(draws)
     assert ratio.std() == pytest.approx(mu, rel=0.01)
 
@@ -81,7 +81,7 @@ def test_two_antennas_null_a_jammer_and_one_does_not() -> None:
         loud = [
             float(
                 joint_amplitude(
-                    np.concatenate([nothing, own], axis=1), np.concatenate([[0.0], gain * noise]), 1, False
+                    np.concatenate([nothing, own], axis=1), np.concatenate([[0.0], gain * noise])[:, None], 1, False
                 )[0]
             )
             for gain in (1e4, 1e8)
@@ -148,7 +148,7 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
         heard = np.concatenate([[own / noise_s], overheard / noise_e])
         jamming = None
         if plan.jammer_behind is not None and plan.overheard.jammer is not None:
-            behind, there = plan.jammer_behind.channel[block, group, 0], plan.overheard.jammer[block, group]
+            behind, there = plan.jammer_behind.channel[block, group, 0, 0], plan.overheard.jammer[block, group, :, 0]
             jamming = plan.jammer_gain * np.concatenate([[behind / noise_s], there / noise_e]).astype(np.complex128)
         distance = explicit(heard * gain, jamming, uplink.iq_packing) * uplink.air.clip
         mu[client] = max(float(mu[client]), distance)

@@ -37,7 +37,7 @@ from wirelessfl.scenario.scenario import outside_code, refuse_outside_code
 from wirelessfl.scenario.uplink import OverTheAir, transmits_in_watts
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
-from wirelessfl.trace import gain_shape, trace_errors
+from wirelessfl.trace import JAMMER_AXIS, gain_shape, trace_errors
 
 # Keys of what the recording holds; a counterfactual changes none of them.
 _CONDITIONS = (
@@ -201,7 +201,8 @@ def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
     if jammer is None or jammer.role != "external":
         return {}
-    shape, pieces = (trace.sizes["round"], *gain_shape(trace)), None if scenario.channel.csi.refresh == "piece" else 1
+    shape = (trace.sizes["round"], *gain_shape(trace), trace.sizes.get(JAMMER_AXIS, 1))
+    pieces = None if scenario.channel.csi.refresh == "piece" else 1
     channel, estimate = (
         (trace[f"jammer_{name}_re"].values + 1j * trace[f"jammer_{name}_im"].values).reshape(shape)
         for name in ("channel", "csi")

@@ -115,7 +115,15 @@ class RecordedNetwork(Network):
     @override
     def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
         # In a round without a recorded link, it is drawn by the scenario's laws.
-        return self.jammer_links.get(moment.round_index, super().jammer_link(moment, instants))
+        drawn = super().jammer_link(moment, instants)
+        found = self.jammer_links.get(moment.round_index, drawn)
+        precondition(
+            found.channel.shape == drawn.channel.shape,
+            f"--set: the jammer has {drawn.count} antennas under the changed policy, but the trace holds channels of "
+            f"{found.count}, in slots of {found.channel.shape[0]} pieces; use simulate",
+            InfeasibleError,
+        )
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import LateArrival
+from wirelessfl.radio import LateArrival, principal_directions
 from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.streams import Streams
@@ -65,17 +65,17 @@ def _whiten(transmitters: Transmitters, parts: Values, noise_std: float, streams
     if not jammed or plan.jammer is None:
         parts /= noise_std
         return
-    drawn = streams.generator("jammer_noise", round_index).standard_normal((2, parts.shape[2]))
-    jammer = plan.jammer_gain * plan.jammer.channel.reshape(-1, plan.jammer.channel.shape[2])
+    antennas, count = plan.jammer.channel.shape[2:]
+    drawn = streams.generator("jammer_noise", round_index).standard_normal((2, count, parts.shape[2]))
+    jammer = plan.jammer_gain * plan.jammer.parts.reshape(-1, antennas, count)
     for (first, end), arriving in zip(transmitters.ranges, jammer, strict=True):
-        size = np.linalg.norm(arriving)
-        along = arriving / size
-        shorter = 1.0 - 1.0 / np.sqrt(1.0 + (size / noise_std) ** 2)
+        directions, power = principal_directions(arriving)
+        shorter = (1.0 - 1.0 / np.sqrt(1.0 + power / noise_std**2)) * directions.T
         last = -(-end // per_symbol)
         for begin in range(-(-first // per_symbol), last, _TILE):
             tile = slice(begin, min(begin + _TILE, last))
             part = parts[0, :, tile] + 1j * parts[1, :, tile]
-            part += arriving[:, None] * (drawn[0, tile] + 1j * drawn[1, tile])
-            part -= shorter * along[:, None] * (along.conj() @ part)
+            part += arriving @ (drawn[0, :, tile] + 1j * drawn[1, :, tile])
+            part -= shorter @ (directions.conj() @ part)
             part /= noise_std
             parts[0, :, tile], parts[1, :, tile] = part.real, part.imag

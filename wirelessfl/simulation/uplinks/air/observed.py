@@ -23,9 +23,10 @@ def observed_std(transmitters: Transmitters, overheard: Overheard, jammed: bool 
     signal = _readings(plan, read * phase, overheard.channel * phase[..., None], overheard.noise_std)
     jamming = None
     if jammed and plan.jammer_gain > 0 and plan.jammer_behind is not None and overheard.jammer is not None:
-        behind = plan.jammer_gain * plan.jammer_behind.channel.squeeze(axis=2)
-        arriving = plan.jammer_gain * overheard.jammer
-        jamming = _readings(plan, behind, arriving, overheard.noise_std)
+        behind = plan.jammer_gain * plan.jammer_behind.parts.squeeze(axis=2)  # (T, F, N)
+        arriving = (plan.jammer_gain * overheard.jammer).transpose(3, 0, 1, 2)
+        each = _readings(plan, np.moveaxis(behind, -1, 0), arriving, overheard.noise_std)
+        jamming = np.moveaxis(each, 0, -1)
     amplitude = joint_amplitude(signal, jamming, 1, transmitters.iq_packing)
     return np.asarray(np.abs(read) / amplitude / plan.loudest.server_gain)
 

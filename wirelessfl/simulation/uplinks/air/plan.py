@@ -137,7 +137,7 @@ class AirPlan(SlotPlan):
         sends: (k, R, F) where each of them sends.
         transmit: what each receiver with senders announces, by its number.
         noise_std: (C, R, F) receiver noise behind the combiners.
-        jammer: the jammer's link to the only receiver, to all its antennas, or None without one.
+        jammer: the link of all antennas of the jammer to all those of the only receiver, or None without one.
         jammer_behind: the same behind the combiner.
         round_index: from 1.
         clients: (k,) numbers of the senders among the registered clients.
@@ -202,8 +202,7 @@ class AnnouncedSlot:
         count, estimates, subcarriers, antennas = links.estimate.shape
         shape = (count, estimates, links.pieces // estimates, subcarriers, antennas)
         channel = links.channel.reshape(shape).swapaxes(2, 3)
-        noise = np.broadcast_to(jammer.estimate[:, :, None], channel.shape)
-        return AntennaLinks(channel[self.sends], noise[self.sends])
+        return AntennaLinks(channel, jammer.estimated_parts[:, :, None], self.sends)
 
 
 def combiners(

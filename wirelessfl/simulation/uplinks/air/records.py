@@ -55,7 +55,7 @@ class SlotNoise:
     @cached_property
     def published_std(self) -> float:
         """σ_m, the least over the slot."""
-        jammer = self.plan.jammer_behind
+        jammer = None if self.plan.jammer_behind is None else self.plan.jammer_behind.equivalent
         weakest = 0j if jammer is None else complex(jammer.channel.flat[np.abs(jammer.channel).argmin()])
         noise_std = float(self.plan.noise_std.min())
         return effective_noise_std(self.plan.jammer_gain, weakest, self.plan.loudest.server_gain, noise_std)
@@ -70,13 +70,14 @@ class SlotNoise:
         if plan.jammer_behind is None or self.jamming is None:
             return np.full(own.channel.shape[1:3], self.unjammed_std)
         under = np.minimum(np.arange(own.pieces) + later, own.pieces - 1)
+        jammer = plan.jammer_behind.equivalent
         by_client = accounted_noise_std(
             plan.jammer_gain,
-            plan.jammer_behind.channel[under],
+            jammer.channel[under, ..., 0],
             plan.loudest.server_gain,
             float(plan.noise_std.min()),
             self.jamming.noise,
-            plan.jammer_behind.phase_error[under] - self._phase_errors(),
+            jammer.phase_error[under, ..., 0] - self._phase_errors(),
         )
         return np.asarray(by_client.min(axis=(0, 3)))
 
@@ -126,11 +127,11 @@ class SlotNoise:
         return heard.reshape(*heard.shape[:3], -1)
 
     def _received_jamming(self) -> Iterator[NDArray[np.complex128] | None]:
-        # (T, F, A) jamming under which each block is heard, and of late arrival on a single carrier that of the next
+        # (T, F, A, N) jamming under which each block is heard, and of late arrival on a single carrier that of the next
         if self.plan.jammer is None or self.jamming is None:
             yield None
             return
-        received = self.plan.jammer_gain * self.plan.jammer.channel
+        received = self.plan.jammer_gain * self.plan.jammer.parts
         yield received
         if self.late is not None and self.late.subcarriers is None:
             yield np.concatenate([received[1:], received[-1:]])

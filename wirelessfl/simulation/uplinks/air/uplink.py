@@ -139,6 +139,11 @@ class OverTheAir(SlotUplink):
         """(T, F, A) of the gains: blocks of the slot, groups of subcarriers, antennas."""
         return (self.schedule.pieces, self.network.clients.groups, self.receiver.antennas)
 
+    @property
+    def jammer_antennas(self) -> int:
+        """N of an external jammer; 1 for one that rotates, or none."""
+        return len(self.network.jammer_antennas)
+
     @cached_property
     def ranges(self) -> Ranges:
         """The coordinates of each block and group of subcarriers."""
@@ -181,7 +186,7 @@ class OverTheAir(SlotUplink):
         if self.jamming is not None and jammer_link is not None and behind is not None and transmit:
             ((station, plan),) = transmit.items()
             antennas = None if self.receiver.antennas == 1 else slot.each_antenna(jammer_link)
-            weakest, policy = behind.weakest_estimate, self.policies[station]
+            weakest, policy = behind.equivalent.weakest_estimate, self.policies[station]
             transmit[station], gain = self.jamming.agree(policy, plan, slot.rows, self.air, weakest, antennas)
         failed = gain > 0 and self._jammer_fails(this.index)
         return AirPlan(
@@ -311,7 +316,7 @@ class OverTheAir(SlotUplink):
         position = np.array([jammer])
         link = self.network.slot_links(this.clients[position], this.moment, instants)
         this.links.append(LinkRecord(position, link))
-        return JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
+        return JammerLink.of([link])
 
     def _overheard_links(
         self, this: Round, ready: NDArray[np.int64], jammer: int | None, instants: Instants, sending: NDArray[np.int64]
@@ -348,7 +353,8 @@ class OverTheAir(SlotUplink):
         noise = streams.generator("receiver_noise", round_index, station).standard_normal(dimension)
         scale_ranges(noise, self.ranges, np.broadcast_to(plan.noise_std[station], self.gain_shape[:2]))
         if plan.jammer_behind is not None and self.jamming is not None and plan.jammer_gain > 0:
-            channel, phase = plan.jammer_behind.channel, plan.jammer_behind.phase_error
+            jammer = plan.jammer_behind.equivalent  # the sum of independent streams is noise of one
+            channel, phase = jammer.channel, jammer.phase_error
             received = received_jamming_std(plan.jammer_gain, channel, self.jamming.noise, phase)
             noise += scale_ranges(self._jammer_noise(round_index), self.ranges, received)
         return noise
