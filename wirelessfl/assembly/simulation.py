@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.data import build_population, on_device
 from wirelessfl.assembly.digital import build_asynchronous
-from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
+from wirelessfl.assembly.first_round import check_uploads
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data, found
+from wirelessfl.assembly.jammer_power import check_jammer_power
 from wirelessfl.assembly.learning import build_algorithm, build_model, build_robust_rule, build_training
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network, observer_remark
@@ -215,7 +216,7 @@ def _build_uplink(
     )
     jammer = jammer_of(scenario.uplink)
     if jammer is not None and isinstance(uplink, OverTheAir):
-        check_jammer_power(jammer, uplink, selection)
+        check_jammer_power(jammer, uplink, selection, scenario.privacy.delta)
     check_deadline(wait_for, uplink)
     check_uploads(scenario, uplink)
     return uplink

@@ -44,14 +44,20 @@ def uplink_rules(scenario: Sections) -> list[Rule]:
 
 
 def _jammer(scenario: Sections) -> list[Rule]:
-    jammer, adversary = jammer_of(scenario.uplink), scenario.privacy.adversary
+    jammer, adversary, fading = jammer_of(scenario.uplink), scenario.privacy.adversary, scenario.channel.fading
     return [
         (
             jammer is not None and jammer.calibration == "exact" and adversary == "individual",
             "uplink.jammer.calibration",
             "exact with privacy.adversary individual, from which jamming cannot protect a single upload",
             "theorem, or the adversary observer | server",
-        )
+        ),
+        (
+            jammer is not None and jammer.antennas > 1 and isinstance(fading, RecordedFading | ImportedFading),
+            "uplink.jammer.antennas",
+            f"{1 if jammer is None else jammer.antennas} with {fading.model} fading, whose file has one gain of it",
+            "1, or fading that is drawn",
+        ),
     ]
 
 

@@ -27,9 +27,10 @@ def explicit(signal: NDArray[np.complex128], jamming: NDArray[np.complex128] | N
     v = np.array([part[kind](signal[at]) for at, kind in rows])
     sigma = np.eye(len(rows))
     if jamming is not None:
-        for quadrature in (1.0, 1.0j):  # the two independent parts of the jamming, each of variance 1
-            arriving = np.array([part[kind](quadrature * jamming[at]) for at, kind in rows])
-            sigma += np.outer(arriving, arriving)
+        for stream in np.atleast_2d(jamming.T):  # of each the two independent parts, each of variance 1
+            for quadrature in (1.0, 1.0j):
+                arriving = np.array([part[kind](quadrature * stream[at]) for at, kind in rows])
+                sigma += np.outer(arriving, arriving)
     return float(np.sqrt(v @ np.linalg.solve(sigma, v)))
 
 
@@ -49,6 +50,20 @@ def test_the_joint_view_is_that_of_the_explicit_covariance(antennas: int, jammed
         noise = None if jamming is None else jamming[block, group]
         wanted = explicit(signal[client, block, group], noise, packed)
         assert found[client, block, group] == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("streams", [2, 3, 6])
+def test_streams_of_a_jammer_are_common_to_both(streams: int, packed: bool) -> None:
+    """Σ of the server's reading and three antennas: a column for each quadrature of each stream."""
+    generator = np.random.default_rng(streams)
+    signal, jamming = complex_numbers(generator, 5, 4), 3 * complex_numbers(generator, 4, streams)
+    vector = np.concatenate([signal.real, signal.imag if packed else signal.imag[:, 1:]], axis=1)
+    columns = np.concatenate([jamming, 1j * jamming], axis=1)
+    common = np.concatenate([columns.real, columns.imag if packed else columns.imag[1:]])
+    precision = np.linalg.inv(np.eye(len(common)) + common @ common.T)
+    wanted = np.sqrt(np.einsum("na,ab,nb->n", vector, precision, vector))
+    np.testing.assert_allclose(joint_amplitude(signal, jamming, 1, packed), wanted, rtol=1e-9)
 
 
 def test_a_likelihood_ratio_has_the_distance_that_is_counted() -> None:
@@ -117,6 +132,7 @@ JAMMED = {"kind": "over_the_air", "snr_db": -10.0, "jammer": {"epsilon": 2.0, "p
         {},
         {"uplink": JAMMED},
         {"uplink": {**JAMMED, "iq_packing": True}},
+        {"uplink": {**JAMMED, "jammer": {"epsilon": 2.0, "position_m": [30.0, 0.0], "antennas": 2}}},
         {"uplink": {**JAMMED, "jammer": {"epsilon": 2.0, "role": "rotating"}}},
         {"channel__csi": {"error_std": 0.2}},
         {"channel__correlation": {"model": "clarke", "doppler_hz": 300.0}},
@@ -148,8 +164,9 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
         heard = np.concatenate([[own / noise_s], overheard / noise_e])
         jamming = None
         if plan.jammer_behind is not None and plan.overheard.jammer is not None:
-            behind, there = plan.jammer_behind.channel[block, group, 0, 0], plan.overheard.jammer[block, group, :, 0]
-            jamming = plan.jammer_gain * np.concatenate([[behind / noise_s], there / noise_e]).astype(np.complex128)
+            behind = plan.jammer_behind.channel[block, group] / math.sqrt(plan.jammer_behind.channel.shape[3])
+            there = plan.overheard.jammer[block, group]
+            jamming = plan.jammer_gain * np.concatenate([behind / noise_s, there / noise_e]).astype(np.complex128)
         distance = explicit(heard * gain, jamming, uplink.iq_packing) * uplink.air.clip
         mu[client] = max(float(mu[client]), distance)
     found = release.received_bound / release.accounted_noise_std  # type: ignore[attr-defined]

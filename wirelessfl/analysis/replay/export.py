@@ -19,6 +19,7 @@ from wirelessfl.trace import (
     EMPTY_CLIENT,
     GAIN_AXES,
     GROUPS,
+    JAMMER_AXIS,
     JAMMER_NODE,
     SERVER_NODE,
     EventKind,
@@ -66,6 +67,9 @@ def tables(recording: Recording) -> dict[str, pd.DataFrame]:
     events["kind"] = _names(events["kind"], EventKind)
     found = {"rounds": rounds, "slots": slots, "clients": clients, "events": events}
     axes = [axis for axis in GAIN_AXES if axis in dataset.dims]
+    if JAMMER_AXIS in dataset.dims:
+        jammer = [name for name, variable in dataset.data_vars.items() if JAMMER_AXIS in variable.dims]
+        found["jammer"], dataset = dataset[jammer].to_dataframe().reset_index(), dataset.drop_vars(jammer)
     return {**found, "blocks": _gains(dataset, axes)} if axes else found
 
 
