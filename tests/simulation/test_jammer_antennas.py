@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
 from tests.simulation.scenarios import PLAN, run, small
@@ -46,7 +46,7 @@ def jammed(
     )
 
 
-def axes(values: NDArray[np.float64], *sizes: int) -> NDArray[np.float64]:
+def axes(values: ArrayLike, *sizes: int) -> NDArray[np.float64]:
     """Recorded gains over all of their axes."""
     return np.asarray(values).reshape(sizes)
 
@@ -54,7 +54,8 @@ def axes(values: NDArray[np.float64], *sizes: int) -> NDArray[np.float64]:
 def jammer_channel(this: FinishedRound, *shape: int) -> NDArray[np.complex128]:
     """G (F, A, N) of a round."""
     found = this.blocks if math.prod(shape) > 1 else this.values
-    return np.asarray(axes(found["jammer_channel_re"], *shape) + 1j * axes(found["jammer_channel_im"], *shape))
+    parts = (axes(found[f"jammer_channel_{part}"], *shape) for part in ("re", "im"))
+    return np.asarray(np.stack(list(parts), axis=-1) @ np.array([1.0, 1.0j]), dtype=np.complex128)
 
 
 def covariance_of(this: FinishedRound, groups: int, antennas: int, streams: int) -> NDArray[np.complex128]:
@@ -293,7 +294,7 @@ def test_the_shortfall_of_several_antennas_has_the_law_of_their_mean_power() -> 
         simulation = build_simulation(jammed(1, streams, jammer={"power_db": 40.0, "max_shortfall": 1.0}), PLAN)
         parts = simulation.deployment
         probability, energy = jammer_shortfall(parts.uplink, parts.selection)
-        limit = parts.uplink.jamming.gain_limit  # type: ignore[union-attr]
+        limit = parts.uplink.jamming.gain_limit  # type: ignore[attr-defined]
         needed = energy / (2 * parts.learner.dimension * limit**2)
         assert 0.01 < needed < 10
         assert probability == pytest.approx(float(gammainc(streams, streams * needed)), rel=1e-9)
