@@ -20,7 +20,7 @@ from wirelessfl.analysis.audit.rehearsal import rehearse_for_audit
 from wirelessfl.radio import Overheard
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.records import Round
-from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.simulation.uplinks import NotAuditable, OverTheAir
 from wirelessfl.simulation.uplinks.air import records
 from wirelessfl.simulation.uplinks.air.observed import observed_std
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
@@ -127,7 +127,7 @@ def test_readings_are_as_far_apart_as_their_likelihoods(place: tuple[float, floa
     noise, there = plan.noise_std[0, 0, 0], plan.overheard.noise_std
     signal = np.concatenate([[plan.links.own.channel[at, 0, 0, 0] / noise], plan.overheard.channel[at, 0, 0] / there])
     jamming = np.concatenate(
-        [[plan.jammer_behind.channel[0, 0, 0] / noise], plan.overheard.jammer[0, 0] / there]
+        [[plan.jammer_behind.channel[0, 0, 0, 0] / noise], plan.overheard.jammer[0, 0, :, 0] / there]
     ).astype(np.complex128)
     wanted = air.air.clip * explicit(signal * gain, plan.jammer_gain * jamming, packed)
     assert np.linalg.norm(plus - nothing) == pytest.approx(wanted, rel=1e-5)
@@ -142,8 +142,8 @@ def jamming_apart(transmitters: Transmitters, heard: Overheard, jammed: bool = T
     if not jammed or heard.jammer is None or plan.jammer_behind is None:
         return observed_std(transmitters, heard, jammed)
     read = np.abs(plan.links.own.channel.squeeze(axis=3))
-    noise = np.hypot(plan.noise_std[0], plan.jammer_gain * np.abs(plan.jammer_behind.channel.squeeze(axis=2)))
-    there = np.hypot(heard.noise_std, plan.jammer_gain * np.abs(heard.jammer))
+    noise = np.hypot(plan.noise_std[0], plan.jammer_gain * np.abs(plan.jammer_behind.channel[:, :, 0, 0]))
+    there = np.hypot(heard.noise_std, plan.jammer_gain * np.abs(heard.jammer[..., 0]))
     own = (np.abs(heard.channel / there) ** 2).sum(axis=3)
     return np.asarray(read / np.sqrt((read / noise) ** 2 + own) / plan.loudest.server_gain)
 
@@ -156,7 +156,7 @@ def models_alone(transmitters: Transmitters, heard: Overheard, jammed: bool = Tr
 
 def fewer_antennas(transmitters: Transmitters, heard: Overheard, jammed: bool = True) -> NDArray[np.float64]:
     """The noise without the last antenna."""
-    jammer = None if heard.jammer is None else heard.jammer[..., :-1]
+    jammer = None if heard.jammer is None else heard.jammer[..., :-1, :]
     return observed_std(transmitters, Overheard(heard.channel[..., :-1], jammer, heard.noise_std), jammed)
 
 
@@ -196,3 +196,9 @@ class LouderThere(OverTheAir):
 def test_wrong_uplinks_are_caught(wrong: type[OverTheAir]) -> None:
     audit = audited(with_uplink(overheard(), wrong))
     assert math.isfinite(audit.epsilon_accounted) and audit.contradicts_ledger
+
+
+def test_games_against_an_observer_have_one_antenna_of_the_jammer() -> None:
+    several = overheard(uplink={**JAMMED, "jammer": {**JAMMED["jammer"], "antennas": 2}})
+    view = several.deployment.uplink.audit_view()
+    assert isinstance(view, NotAuditable) and "play a jammer with one antenna, and this one has several" in view.reason

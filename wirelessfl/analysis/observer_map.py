@@ -133,7 +133,7 @@ def observer_map(
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     network = simulation.deployment.network
     clients = _places(network.clients, network.registry.count)
-    external = network.observer is not None and network.observer.jammer is not None
+    external = network.observer is not None and len(network.observer.jammer) > 0
     jammer = _places(network.jammer, 1)[0] if external else None
     nodes = clients if jammer is None else np.vstack([clients, jammer])
     farthest = float(np.hypot(*nodes.T).max())

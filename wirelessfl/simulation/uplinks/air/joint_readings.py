@@ -26,7 +26,7 @@ def joint_readings(
     S is 1 + 2A, of the server the real part alone, or 1 + A where two coordinates share a symbol.
 
     Args:
-        transmitters: of the slot, with one receiver and an observer.
+        transmitters: of the slot, with one receiver, an observer, and one antenna of the jammer.
         signal: y (d,) of the server, with noise and jamming.
         blocks: updates of the senders, those that made the signal.
         jamming: (d,) the jammer's noise in the signal, in units of what arrives of it.
@@ -53,7 +53,7 @@ def joint_readings(
     else:
         other = streams.generator("unread_jamming", round_index).standard_normal(dimension)
         sent_noise = jamming + 1j * other
-    behind = plan.jammer_gain * plan.jammer_behind.channel.squeeze(axis=2) / server_noise
+    behind = plan.jammer_gain * plan.jammer_behind.channel.reshape(blocks_and_groups) / server_noise
     there = plan.jammer_gain * overheard.jammer.reshape(-1, antennas) / overheard.noise_std
     rows, per_symbol = list[NDArray[np.float64]](), 2 if packed else 1
     for (first, end), at_server, arriving in zip(transmitters.ranges, behind.ravel(), there, strict=True):

@@ -278,6 +278,8 @@ class OverTheAir(SlotUplink):
         if isinstance(self.modulation, Waveform):
             scheme = type(self.modulation).__name__
             return NotAuditable(f"{scheme} sends other symbols than a canary's update, and games play sums of updates")
+        if self.network.observer is not None and self.network.further_jammer_antennas:
+            return NotAuditable("games against an observer play a jammer with one antenna, and this one has several")
         if self.network.observer is not None:
             told = "how much models tell of the server's reading: the reading itself is taken"
             readings = 1 + (1 if self.iq_packing else 2) * len(self.network.observer.clients.antennas)
