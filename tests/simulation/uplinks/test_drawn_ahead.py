@@ -71,6 +71,7 @@ def played(rate: dict[str, Any], **keys: Any) -> tuple[list[FinishedRound], list
     return rounds, events
 
 
+@pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("waiting", WAITING)
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_links_drawn_ahead_are_those_drawn_one_by_one(
