@@ -62,10 +62,10 @@ def test_on_a_gpu_convolutions_are_neither_rounded_to_tf32_nor_chosen_anew(monke
     """What torch does by default: the accuracy of a run in fp32 would be of TF32, and its repetition another one."""
     seen: list[tuple[bool, bool, bool, str]] = []
 
-    def assess(*_: object) -> Tensor:
+    def assess(*_: object) -> tuple[Tensor, Tensor]:
         flags = torch.backends.cudnn
         seen.append((flags.allow_tf32, flags.benchmark, flags.deterministic, torch.get_float32_matmul_precision()))
-        return torch.zeros(2, dtype=torch.float64)
+        return torch.zeros(2, dtype=torch.float64), torch.zeros(1, dtype=torch.bool)
 
     monkeypatch.setattr(evaluation, "_assess", assess)
     there = Mock(spec=Tensor, device=torch.device("cuda"))

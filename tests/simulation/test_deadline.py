@@ -147,6 +147,7 @@ def test_a_deadline_within_the_airtime_is_refused_with_the_figures() -> None:
     assert make_plan(small(timing__deadline_s=1.5, **ALL_CLOSE)).training_s == pytest.approx(0.5)
 
 
+@pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("uplink", [{"kind": "ideal"}, {"kind": "digital", "snr_db": 1.0}])
 def test_uplinks_without_a_slot_have_no_airtime_to_subtract(uplink: dict[str, Any]) -> None:
     plan = make_plan(small(uplink=uplink, timing__deadline_s=0.001))

@@ -111,6 +111,7 @@ def bits(value: Any) -> Any:
     return np.asarray(value).tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("stop_after", [1, 4])
 def test_a_run_that_is_cut_off_goes_on_to_the_same_bits(name: str, stop_after: int, tmp_path: Path) -> None:
@@ -129,6 +130,7 @@ def test_a_run_that_is_cut_off_goes_on_to_the_same_bits(name: str, stop_after: i
         assert bits(vars(one_batch)) == bits(vars(other_batch))
 
 
+@pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_remembered_is_used_and_grows_with_the_active_only(name: str) -> None:
     state, _, _ = play(SCENARIOS[name], 2)

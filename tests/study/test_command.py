@@ -81,7 +81,7 @@ def test_failures_are_listed_with_exit_code_3(tmp_path: Path, inline: InlineWork
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("no-such-study",), 2, "found no such file or shipped name; allowed: a file, or codecs, "),
+        (("no-such-study",), 2, "found no such file or shipped name; allowed: a file, or attacks-uplinks, codecs, "),
         (("snr-client",), 2, "did you mean snr-clients?"),
         (("quickstart",), 2, "found no such file or shipped name"),
         (("snr-clients", "--set", "rounds=3"), 2, "did you mean base.rounds?"),

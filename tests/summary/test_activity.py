@@ -119,7 +119,7 @@ def test_who_is_not_selected_does_not_wait_after_the_set_up() -> None:
 
 def test_every_kind_of_event_and_every_status_is_drawn_or_said_to_change_nothing() -> None:
     # A new kind has to be placed: what a node does after it, a mark, or neither.
-    neither = {E.SUPERPOSE, E.AGGREGATE, E.EVALUATE, E.REQUEST, E.CLOUD}
+    neither = {E.SUPERPOSE, E.AGGREGATE, E.EVALUATE, E.REQUEST, E.CLOUD, E.REPORT_LOSS}
     assert neither.isdisjoint(_NEXT) and neither.isdisjoint(MARKS)
     assert {*_NEXT, *MARKS, *neither} == set(EventKind)
     assert set(STATUS_COLOURS) == set(Status)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 from wirelessfl.cli.terminal import (
     OutputPath,
@@ -72,6 +71,8 @@ def observer_map_command(
     if as_json:
         say(to_json({**found.as_mapping(), "picture": str(picture) if options.drawn else None}), nl=False)
         return
+    import numpy as np  # which takes a tenth of a second, and other commands need none
+
     for word, at in (("smallest", np.argmin(found.epsilon)), ("largest", np.argmax(found.epsilon))):
         row, column = np.unravel_index(at, found.epsilon.shape)
         where = f"[{found.x_m[column]:g}, {found.y_m[row]:g}] m"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.errors import precondition
+from wirelessfl.learning.cohort.block import download
 from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel, sample_losses
@@ -56,15 +57,17 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
         shares = [chunks[first::threads] for first in range(min(threads, len(chunks)))]
         of_shares = list(map_in_order(assess_each, shares, threads))
         results = [of_shares[index % len(shares)][index // len(shares)] for index in range(len(chunks))]
-    correct = torch.cat([right for right, _ in results]).numpy(force=True)
-    loss = float(torch.stack([of_chunk for _, of_chunk in results]).sum(dim=0))
-    return Evaluation(int(correct.sum()) / len(examples), loss / len(examples), correct)
+    totals = torch.stack([of_chunk for of_chunk, _ in results]).sum(dim=0)
+    found = download({"totals": totals, "right": torch.cat([right for _, right in results]).double()})
+    correct, loss = found["totals"].tolist()
+    return Evaluation(correct / len(examples), loss / len(examples), found["right"] > 0)
 
 
 def _assess(model: FlatModel, parameters: Tensor, examples: Examples, first: int) -> tuple[Tensor, Tensor]:
-    # (n,) bool: which samples of a chunk are right, and the float64 sum of their losses.
+    # (2,) float64: how many of a chunk of samples are right, and the sum of their losses; and (n,) which are right.
     with torch.no_grad():
         logits = model.logits(parameters, examples.inputs[first : first + _CHUNK].to(parameters.device))
         own = examples.targets[first : first + _CHUNK].to(parameters.device)
         correct = (logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)
-        return correct, sample_losses(logits, own).sum(dtype=torch.float64)
+        loss = sample_losses(logits, own).sum(dtype=torch.float64)
+        return torch.stack([correct.sum(dtype=torch.float64), loss]), correct

@@ -8,9 +8,7 @@ from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
 from wirelessfl.summary.drawing import drawing, plain_number
-from wirelessfl.summary.style import BLACK, FAINT, ROLES, STYLE, VERMILION
-
-_LIGHT = "#FFFFFF"
+from wirelessfl.summary.style import BLACK, FAINT, PAPER, ROLES, STYLE, VERMILION
 
 
 def draw_observer_map(
@@ -48,7 +46,7 @@ def draw_observer_map(
             bar.ax.minorticks_off()
         axes.set_facecolor(FAINT)
         _mark(axes, np.zeros((1, 2)), "^", 55, BLACK, "base station")
-        _mark(axes, clients, "o", 16, _LIGHT, "client")
+        _mark(axes, clients, "o", 16, PAPER, "client")
         if jammer is not None:
             _mark(axes, jammer[None], "X", 60, ROLES["jam"], "jammer")
         if observer is not None:
@@ -61,7 +59,7 @@ def draw_observer_map(
 
 
 def _mark(axes: Axes, places: NDArray[np.float64], marker: str, size: float, colour: str, label: str) -> None:
-    edge = BLACK if colour == _LIGHT else _LIGHT
+    edge = BLACK if colour == PAPER else PAPER
     x, y = places.T
     axes.scatter(x, y, s=size, marker=marker, color=colour, edgecolors=edge, linewidths=0.6, label=label, zorder=3)
 

@@ -22,6 +22,9 @@ CYCLE = (BLUE, VERMILION, GREEN, ORANGE, SKY, PINK, GREY)
 LINES = ("-", "--", ":", "-.")
 """Kinds of lines, in the order in which they are taken when the colours of the cycle are used up."""
 
+PAPER = "#FFFFFF"
+"""Ground, and marks on a dark one."""
+
 INK = "#000000"
 """Text, axes and ticks."""
 FAINT = "#BFBFBF"

@@ -88,6 +88,7 @@ def test_a_draw_is_made_where_the_client_gets_the_channel_and_a_fade_frees_it() 
     assert this.values["airtime"] == pytest.approx(len(sent))
 
 
+@pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 def test_who_never_transmits_has_no_channel() -> None:
     played = play(digital(CLARKE, timing__deadline_s=2.5), COMPUTE)
     (this, *_) = played.rounds
