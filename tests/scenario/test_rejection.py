@@ -30,7 +30,7 @@ BAD = {
     "uplink: {jamer: null}": "f.yaml:2: uplink.jamer: found an unknown key (with the value null); allowed: kind, snr_db,"
     " tx_power_dbm, iq_packing, peak_power_db, clip, power_control, receiver, modulation, jammer; did you mean jammer?",
     "uplink:\n  jammer:\n    epsilon: 1\n    Margin: 3": "f.yaml:5: uplink.jammer.Margin: found an unknown key (with the"
-    " value 3); allowed: epsilon, margin, calibration, role, noise, power_db, max_shortfall, on_shortfall, position_m; did you mean"
+    " value 3); allowed: epsilon, margin, calibration, role, noise, power_db, max_shortfall, on_shortfall, antennas, position_m; did you mean"
     " margin?",
     "uplink: {kind: ideal, snr_db: 3}": "uplink.snr_db: found an unknown key (with the value 3); allowed: kind, clip; "
     "snr_db goes with uplink.kind: over_the_air",
