@@ -31,8 +31,8 @@ _MOST_FILES = 4096
 _LONGEST_PATH = 400
 _REQUIRED = {
     *("click", "cryptography", "dp_accounting", "h5netcdf", "h5py", "jinja2", "matplotlib", "networkx", "numpy"),
-    *("pandas", "pyarrow", "pydantic", "yaml", "rich", "sklearn", "scipy", "simpy", "torch", "typing_extensions"),
-    "xarray",
+    *("pandas", "pyarrow", "pydantic", "yaml", "rich", "sklearn", "scipy", "simpy", "torch", "torchvision"),
+    *("typing_extensions", "xarray"),
 }
 """Modules of the packages that this one requires."""
 
