@@ -22,6 +22,8 @@ from wirelessfl.trace import Status
 # no_csi goes with fsk_vote alone, which has tests of its own
 POLICIES = [variant().policy for variant in variants(PowerControl) if variant().policy != "no_csi"]
 NEEDED = {"cotaf": {"expected_norms": [0.8] * 40}}
+# means and variances are told apart without noise, and no jammer changes that
+ACCOUNTED = [policy for policy in POLICIES if policy != "ris_fl"]
 PEAK_LIMITED = [policy for policy in POLICIES if policy != "cotaf"]
 WITHOUT_THEOREM = ["full_power", "truncated_inversion", "weakest_inversion", "cotaf", "gbma", "mmse"]
 # float32 parameters, three rounds of six updates: rounding stays well below this.
@@ -67,7 +69,7 @@ def test_energy_stays_inside_the_budget(policy: str, snr_db: float) -> None:
         assert np.all(sent <= budget * (1 + 1e-6))
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ACCOUNTED)
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_the_ledger_counts_what_arrives_at_the_clip(policy: str, adjacency: str) -> None:
     """By hand: a client's whole update moves y by 2|h_i α_i| τ; rounds compose as Gaussians."""
@@ -137,7 +139,8 @@ def test_without_noise_on_a_flat_channel_all_give_federated_averaging(policy: st
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_round_in_which_nobody_is_heard_changes_nothing(policy: str) -> None:
-    scenario = over_the_air(policy, faults__fade_threshold=1e9, uplink__jammer={"epsilon": 1.0})
+    jammer = {"epsilon": 1.0} if policy in ACCOUNTED else None
+    scenario = over_the_air(policy, faults__fade_threshold=1e9, uplink__jammer=jammer)
     simulation = build_simulation(scenario, PLAN)
     before = simulation.state.parameters.copy()
     rounds: list[dict[str, float]] = []

@@ -18,6 +18,7 @@ from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
     AirInterface,
+    CentredPowerControl,
     Jamming,
     Network,
     NormScaledPowerControl,
@@ -100,7 +101,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             receivers, backhaul_s, edges = build_cells(scenario.topology, network, facts, dimension)
             policies = [build_power_control(scenario, control, network, statement) for _ in range(receivers)]
             policy = policies[0]
-            if receivers > 1 and isinstance(policy, NormScaledPowerControl):
+            if receivers > 1 and isinstance(policy, NormScaledPowerControl | CentredPowerControl):
                 raise ScenarioError(
                     f"uplink.power_control.policy: {type(policy).__name__} scales by the norms of all clients in a "
                     "slot, found with "

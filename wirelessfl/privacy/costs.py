@@ -134,6 +134,10 @@ class Caveat(StrEnum):
         "the power control scales by realised update norms; these are private, and the scale that every client "
         "and the server learn depends on them"
     )
+    MEANS_TOLD_APART = (
+        "every client tells mean and variance of its update apart and without noise, and the scale that everybody "
+        "learns follows from the variances; all of these are private"
+    )
     NOTHING_ADDS_NOISE = "nothing adds noise to what is released"
     OUTSIDE_WAVEFORM = "a receiver or a modulation from outside the package leaves no release of its own"
     UNCLIPPED = "nothing bounds the update before it is released"

@@ -63,6 +63,7 @@ from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
     AirInterface,
     AveragePowerControl,
+    CentredPowerControl,
     NormScaledPowerControl,
     PowerControl,
     Transmission,
@@ -130,6 +131,7 @@ from wirelessfl.radio.rates import (
 )
 from wirelessfl.radio.reception import LinearMmse, Receiver, SumReceiver, ZeroForcing, max_min_beam, stream_sinr
 from wirelessfl.radio.recorded_links import LinkLog, RecordedLinks, UploadLinks, client_log
+from wirelessfl.radio.ris_fl import RisFl
 from wirelessfl.radio.slot_schedule import (
     AT_ONCE,
     Instants,
@@ -184,6 +186,7 @@ __all__ = [
     "BlockFading",
     "Calibration",
     "CellLinks",
+    "CentredPowerControl",
     "ChannelSource",
     "Channels",
     "Cotaf",
@@ -258,6 +261,7 @@ __all__ = [
     "RecordedLinks",
     "Registry",
     "Rician",
+    "RisFl",
     "SelectiveGains",
     "ShortPackets",
     "SlotLinks",

@@ -149,6 +149,23 @@ class NormScaledPowerControl(PowerControl, Protocol):
         """The plan at its final α_u, once the norms (k,) of all senders are known; every α_i changes in proportion."""
 
 
+@runtime_checkable
+class CentredPowerControl(PowerControl, Protocol):
+    """A policy whose clients send updates without their means, and tell mean and variance apart: private data.
+
+    x_i = α_i (Δ_i − m_i) with the mean m_i over the coordinates; the server adds Σ p_i m_i to what it receives. The
+    common scale follows from the variances of all senders; every ‖x_i‖² stays within P_i.
+    """
+
+    def settled_by_variances(
+        self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64], air: AirInterface
+    ) -> TransmitPlan:
+        """The plan at its final α_u, from the links of all senders and the norms (n,) of their centred updates.
+
+        Every α_i changes in proportion. Over pieces of a slot there is a link for each in which a client sends.
+        """
+
+
 def is_peak_limited(policy: PowerControl) -> bool:
     """Whether ‖x_i‖² <= P_i holds for every single update with ‖Δ_i‖ <= τ."""
     return not isinstance(policy, AveragePowerControl) or policy.power_limit == "peak"

@@ -4,8 +4,8 @@ from wirelessfl.scenario.algorithm import FedAvg, FedProx, Upcycled
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import IndependentFading, StaticFading
 from wirelessfl.scenario.geography import NoPathLoss, SingleCell
-from wirelessfl.scenario.modulation import DDsgd, WaveformModulation
-from wirelessfl.scenario.power_control import NoCsi
+from wirelessfl.scenario.modulation import AnalogModulation, DDsgd, WaveformModulation
+from wirelessfl.scenario.power_control import NoCsi, RisFl
 from wirelessfl.scenario.reception import ArrayReceiver
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.uplink import OverTheAir
@@ -16,7 +16,8 @@ def modulation_rules(scenario: Sections) -> list[Rule]:
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAir):
         return []
-    return [*_waveform(scenario, uplink), *_gaussian_channel(scenario, uplink), *_no_csi(scenario, uplink)]
+    parts = (_waveform, _gaussian_channel, _no_csi, _centred)
+    return [rule for rules_of in parts for rule in rules_of(scenario, uplink)]
 
 
 def _waveform(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
@@ -129,5 +130,48 @@ def _no_csi(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
             "channel.csi.pilot_symbols",
             f"{csi.pilot_symbols} {known}, whose clients have no estimate",
             "null",
+        ),
+    ]
+
+
+def _centred(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
+    # The scale follows from the variances of all senders, and is known only when all of them have trained
+    if not isinstance(uplink.power_control, RisFl):
+        return []
+    scheme, topology = uplink.modulation.scheme, scenario.topology
+    beside = "with the power control ris_fl, whose scale follows from the updates"
+    return [
+        (
+            not isinstance(uplink.modulation, AnalogModulation | WaveformModulation),  # which names its policies itself
+            "uplink.power_control.policy",
+            f"ris_fl with the modulation {scheme}, to whose sum no means can be added",
+            "another policy, or the modulation analog",
+        ),
+        (
+            not isinstance(topology, SingleCell),
+            "topology.kind",
+            f"{topology.kind} {beside} of one receiver's clients",
+            "single_cell",
+        ),
+        (
+            uplink.jammer is not None,
+            "uplink.jammer",
+            f"a jammer {beside}: no noise gives a guarantee, as means and variances are told without any",
+            "null, or another policy",
+        ),
+        (
+            uplink.peak_power_db is not None,
+            "uplink.peak_power_db",
+            f"{uplink.peak_power_db or 0:g} {beside}: what an amplifier clips depends on it",
+            "null, or another policy",
+        ),
+        *(
+            (
+                role.strength != 1.0,
+                f"clients.roles.{index}.role",
+                f"{role.role} by {role.strength:g} {beside}: how loud a client can send is known last",
+                "factor: 1, another role, or another policy",
+            )
+            for index, role in enumerate(scenario.clients.roles)
         ),
     ]

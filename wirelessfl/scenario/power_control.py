@@ -141,6 +141,19 @@ class Gbma(Policy, core="wirelessfl.assembly.power_control:gbma", files=("expect
     expected_norms: Norms | None = key(None, f"{_NORMS} null: clip, which no update exceeds.")
 
 
+class RisFl(Policy, core="wirelessfl.radio:RisFl"):
+    """Liu, Yuan, Zhang, TWC 2021."""
+
+    policy: Literal["ris_fl"] = key(
+        "ris_fl",
+        "RIS-FL: x = √η p_i (Δ_i − m_i)/ĥ_i at the largest common η that the variances allow; mean m_i and variance "
+        "are told apart.",
+    )
+    variance_floor: Positive = key(
+        1e-3, "Least variance over an update's coordinates, in the square of clip's unit; as in the released code."
+    )
+
+
 class NoCsi(Policy, core="wirelessfl.radio:NoCsi"):
     """Transmission without channel knowledge."""
 
@@ -181,6 +194,7 @@ PowerControl = Annotated[
     | WeakestInversion
     | Cotaf
     | Gbma
+    | RisFl
     | MinimumMse
     | NoCsi
     | ExternalPowerControl,

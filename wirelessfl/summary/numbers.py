@@ -15,7 +15,7 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, GradientNoise
 from wirelessfl.scenario.modulation import WaveformModulation
-from wirelessfl.scenario.power_control import Cotaf, Gbma
+from wirelessfl.scenario.power_control import Cotaf, Gbma, RisFl
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.trace import AnyRoot
 
@@ -90,7 +90,9 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
             isinstance(uplink.modulation, WaveformModulation) and uplink.modulation.fixed_norm
         ):  # votes are as loud whatever the update is
             return "", ()
-        given = control.expected_norms if isinstance(control := uplink.power_control, Cotaf | Gbma) else None
+        if isinstance(control := uplink.power_control, RisFl):  # updates are as loud as their variances allow
+            return "", ()
+        given = control.expected_norms if isinstance(control, Cotaf | Gbma) else None
         if given is not None:
             return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()
         return "uplink.clip", (uplink.clip,)

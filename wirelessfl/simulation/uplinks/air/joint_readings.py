@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna, complex_noise
-from wirelessfl.simulation.uplinks.air.transmitters import Transmitters, scale_ranges
+from wirelessfl.simulation.uplinks.air.ranges import scale_ranges
+from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.streams import Streams
 
 Complex = NDArray[np.complex128]

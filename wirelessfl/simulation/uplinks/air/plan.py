@@ -17,6 +17,7 @@ from wirelessfl.radio import (
     AirInterface,
     AntennaLinks,
     CellLinks,
+    CentredPowerControl,
     JammerLink,
     Links,
     Modulation,
@@ -84,7 +85,12 @@ def transmission(
 
 
 def caveat(policy: PowerControl) -> Caveat | None:
-    """Caveat that voids the guarantee: a common scale after realised norms, of this slot or maybe of earlier ones."""
+    """Caveat that voids the guarantee: a common scale after realised norms, or means of updates that are told apart.
+
+    The norms are those of this slot, or maybe of earlier ones.
+    """
+    if isinstance(policy, CentredPowerControl):
+        return Caveat.MEANS_TOLD_APART
     may_remember_norms = policy.needs_norms and isinstance(policy, AdaptivePowerControl)
     return Caveat.REALISED_NORMS if may_remember_norms or isinstance(policy, NormScaledPowerControl) else None
 

@@ -14,6 +14,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.compression import ErrorFeedback, largest
 from wirelessfl.radio import (
     AirInterface,
+    CentredPowerControl,
     LateArrival,
     Modulation,
     NormScaledPowerControl,
@@ -21,6 +22,7 @@ from wirelessfl.radio import (
     PowerControl,
     SlotTransmission,
     Superposition,
+    TransmitPlan,
     Waveform,
     credited_over_pieces,
     energy_shares,
@@ -29,14 +31,13 @@ from wirelessfl.radio import (
     transmit_over_pieces,
 )
 from wirelessfl.radio.modulation.conformance import ROUNDING
+from wirelessfl.radio.ris_fl import coordinate_means
 from wirelessfl.simulation.radio_records import TransmissionRecord
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.excess import amplified
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
-
-Ranges = tuple[tuple[int, int], ...]
-"""First and one past the last coordinate of each block and group of subcarriers."""
+from wirelessfl.simulation.uplinks.air.ranges import Ranges, over_ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,9 @@ class Transmitters:
         Raises:
             ScenarioError: a modulation from outside says norms that no symbols may have.
         """
+        return self._sent(self._centred(block))
+
+    def _sent(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
         symbols, norm = self._encoded(block)
         if norm is not block.norm:  # norms that clients report are theirs, within the clip or not
             most = self.air.clip * (1 + ROUNDING)
@@ -106,6 +110,16 @@ class Transmitters:
         truncated = (sent.tx_gain == 0).mean(axis=(1, 2))
         record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
         return symbols, sent, record
+
+    def _centred(self, block: CohortBlock) -> CohortBlock:
+        # The block with updates and norms as they are sent: without their means, where policies send these apart
+        if not self._told_apart:
+            return block
+        rows = block.updates - block.updates.mean(1, keepdim=True)
+        norm = row_norms(rows)
+        if not norm.all():  # a rehearsal has a norm and no update: it sends what an update would at most
+            norm = np.where(row_norms(block.updates) == 0, block.norm, norm)
+        return replace(block, updates=rows, norm=norm)
 
     def _encoded(self, block: CohortBlock) -> tuple[Any, NDArray[np.float64]]:
         # Symbols (k, n) of a block, and their norms (k,)
@@ -150,10 +164,11 @@ class Transmitters:
         own = {station: Superposition(*shape) for station in noise}
         foreign = {station: Superposition(*shape) for station in noise if several}
         array = EveryAntenna(plan.heard.shape[4], *shape) if self.reads_antennas else None
-        training, transmissions = [], []
+        training, transmissions, means = [], [], np.zeros(len(norms))
         for block in blocks:
+            told = self._centred(block)
             serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions, ..., 0]
-            symbols, sent, record = self.send(block)
+            symbols, sent, record = self._sent(told)
             offset = None if late is None else late[block.positions]
             if array is not None:
                 heard = plan.heard[block.positions, 0].transpose(3, 0, 1, 2)
@@ -165,24 +180,48 @@ class Transmitters:
                     foreign[station].add(symbols, np.where(there, 0, arriving), offset)
             training.append(TrainingRecord.of(plan.senders[block.positions], block))
             transmissions.append(record)
-            norms[block.positions] = block.norm
+            norms[block.positions] = told.norm
+            if self._told_apart:
+                means[block.positions] = coordinate_means(block.updates)
         arrived = {station: np.asarray(air.received()) for station, air in own.items() if array is None}
         interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
-        louder = 1.0
-        for policy in self.policies:
-            if isinstance(policy, NormScaledPowerControl):
-                ((station, announced),) = plan.transmit.items()
-                settled = policy.settled(announced, norms)
-                louder = settled.server_gain / announced.server_gain
-                plan = replace(plan, transmit={station: settled})
-                arrived = {station: signal * louder for station, signal in arrived.items()}
-                transmissions = [record.scaled(louder) for record in transmissions]
+        louder, settled = 1.0, self._settled(norms)
+        if settled is not None:
+            ((station, announced),) = plan.transmit.items()
+            louder = settled.server_gain / announced.server_gain
+            plan = replace(plan, transmit={station: settled})
+            arrived = {station: signal * louder for station, signal in arrived.items()}
+            transmissions = [record.scaled(louder) for record in transmissions]
+            if self._told_apart:
+                arrived[station] += settled.receive_scale * self._mean_of_sum(means)
         for station, signal in noise.items():
             if array is None:
                 signal += arrived[station] + interference[station] if several else arrived[station]
             else:
                 array.add_to(signal.real, signal.imag, louder)
         return Received(plan, noise, interference, tuple(training), tuple(transmissions))
+
+    def _settled(self, norms: NDArray[np.float64]) -> TransmitPlan | None:
+        # The plan of the only receiver at the scale that follows from the norms (k,) of all that was sent; None where
+        # the scale was announced
+        policy, plan = self.policies[0], self.plan
+        if not isinstance(policy, NormScaledPowerControl | CentredPowerControl):
+            return None
+        (announced,) = plan.transmit.values()
+        if isinstance(policy, NormScaledPowerControl):
+            return policy.settled(announced, norms)
+        rows = plan.links.own.rows().take(plan.sends.ravel())
+        return policy.settled_by_variances(announced, rows, np.repeat(norms, plan.sends.sum(axis=(1, 2))), self.air)
+
+    def _mean_of_sum(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        # (d,) Σ p_i m_i of those who send in each block and group of subcarriers
+        told = np.einsum("krf,k->rf", self.plan.sends, self.plan.links.own.weight * means)
+        return over_ranges(told, self.ranges)
+
+    @property
+    def _told_apart(self) -> bool:
+        # Whether clients send their updates without their means, and tell these apart
+        return isinstance(self.policies[0], CentredPowerControl)
 
     @property
     def reads_antennas(self) -> bool:
@@ -210,6 +249,8 @@ class Transmitters:
     @cached_property
     def nominal_amplitude(self) -> NDArray[np.float64]:
         """(k,) ‖x_i‖ of all senders for updates of norm τ, at most; it does not depend on their data."""
+        if self._told_apart:
+            return np.sqrt(self.plan.links.own.power_budget)
         sent, excess = self.at_the_clip, self.plan.excess
         loudest = np.abs(sent.tx_gain).max(axis=(1, 2)) * self.air.clip
         if excess is not None:
@@ -254,34 +295,3 @@ class Transmitters:
         if gain.shape[1] == 1:
             return gain[:, 0]
         return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))
-
-
-def scale_ranges(values: NDArray[np.float64], ranges: Ranges, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values (..., d) times a factor (T, F) for each block and group of subcarriers, in place."""
-    each = factors.ravel().tolist()
-    if len(set(each)) == 1:
-        values *= each[0]
-        return values
-    for (first, end), factor in zip(ranges, each, strict=True):
-        values[..., first:end] *= factor
-    return values
-
-
-def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Σ p_i Δ_i (d,) divided, in place, by the weight of those who sent, range by range; 0 where nobody did.
-
-    Args:
-        received: the sum, with noise.
-        ranges: of the T·F blocks and groups of subcarriers.
-        weight: Σ p_i (R, F) of those who sent, R = T or 1 for all blocks alike.
-    """
-    each = np.broadcast_to(weight, (len(ranges) // weight.shape[1], weight.shape[1])).ravel().tolist()
-    if len(set(each)) == 1 and each[0] > 0:
-        received /= each[0]
-        return received
-    for (first, end), heard in zip(ranges, each, strict=True):
-        if heard > 0:
-            received[first:end] /= heard
-        else:
-            received[first:end] = 0.0
-    return received

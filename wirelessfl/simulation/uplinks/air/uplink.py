@@ -22,6 +22,7 @@ from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
     Analog,
+    CentredPowerControl,
     Heard,
     Instants,
     JammerLink,
@@ -57,6 +58,7 @@ from wirelessfl.simulation.uplinks.air.plan import (
     noise_behind,
     vouched,
 )
+from wirelessfl.simulation.uplinks.air.ranges import Ranges, renormalised, scale_ranges
 from wirelessfl.simulation.uplinks.air.records import (
     SlotNoise,
     air_release,
@@ -64,7 +66,7 @@ from wirelessfl.simulation.uplinks.air.records import (
     over_clients,
     slot_record,
 )
-from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Received, Transmitters, renormalised, scale_ranges
+from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitters
 from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, NotAuditable, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
@@ -278,6 +280,9 @@ class OverTheAir(SlotUplink):
         if isinstance(self.modulation, Waveform):
             scheme = type(self.modulation).__name__
             return NotAuditable(f"{scheme} sends other symbols than a canary's update, and games play sums of updates")
+        hears_apart = self.network.observer is not None or self.receiver.antennas > 1
+        if hears_apart and isinstance(self.policies[0], CentredPowerControl):
+            return NotAuditable("a canary is a constant vector, of which nothing is sent beside the mean told apart")
         if self.network.observer is not None and self.network.further_jammer_antennas:
             return NotAuditable("games against an observer play a jammer with one antenna, and this one has several")
         if self.network.observer is not None:
