@@ -76,7 +76,7 @@ def batch_gradient(
 ) -> list[Tensor]:
     """The gradient of the batch loss; zero for an empty batch."""
     loss = nn.functional.cross_entropy(module(inputs), targets, reduction="sum") / divisor
-    return list(torch.autograd.grad(loss, list(module.parameters())))
+    return list(torch.autograd.grad(loss, [one for one in module.parameters() if one.requires_grad]))
 
 
 @dataclass
@@ -101,9 +101,9 @@ def train_client(
 ) -> LoopResult:
     """Train one client, by default in double precision."""
     module = model.module.to(dtype)
-    for parameter, value in zip(module.parameters(), model.unflatten(start).values(), strict=True):
+    parameters = [one for one in module.parameters() if one.requires_grad]  # of the others the module has the values
+    for parameter, value in zip(parameters, model.unflatten(start).values(), strict=True):
         parameter.data = value.to(dtype).clone()
-    parameters = list(module.parameters())
     optimizer = torch_optimizer(training.optimizer, parameters, training.learning_rate)
     data = population.of_client(client)
     sizes = np.array([len(data)])

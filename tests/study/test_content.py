@@ -29,6 +29,7 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     assert resolved.pop("downlink") == {"model": "error_free"}
     for added_later in ("validation", "test"):  # at the value that means what was done before
         assert resolved["data"].pop(added_later) is None
+    assert (resolved["model"].pop("trainable"), resolved["model"].pop("lora")) == (".*", None)
     assert resolved["privacy"].pop("observer") is None
     assert resolved["clients"].pop("roles") == []
     assert resolved["evaluate"].pop("client_drift") is False
@@ -65,6 +66,8 @@ def test_how_it_was_written_does_not_count() -> None:
         {"training.algorithm": {"name": "upcycled", "lambda": {1: 0.15, 2: 0.4}}},
         {"compute.threads": 1},
         {"timing.deadline_s": 3},
+        {"model.trainable": "0.*"},
+        {"model.lora": {}},
         {"data.validation": {}},
         {"data.test": {}},
     ],

@@ -21,7 +21,9 @@ from wirelessfl.learning import (
     Population,
     ServerState,
 )
+from wirelessfl.learning.adapters import LowRankAdaptation, TrainedPart
 from wirelessfl.learning.batches import Sampling
+from wirelessfl.learning.flat import INITIAL_MODEL
 from wirelessfl.learning.robust import RobustRule
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
@@ -32,7 +34,9 @@ from wirelessfl.scenario.mechanism import (
     NoMechanism,
     Zcdp,
 )
-from wirelessfl.scenario.training import SequenceModel, Sgd
+from wirelessfl.scenario.model import Model, SequenceModel
+from wirelessfl.scenario.training import Sgd
+from wirelessfl.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,31 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
             f"model.name: found {model.name} with the dataset {scenario.data.dataset.name}, whose inputs are {inputs}; "
             f"allowed: {allowed}"
         )
-    context = Tokens(len(words or ()))
+    part = _trained_part(model)
+    build = partial(_module, model, part.adaptation, shape, classes, Tokens(len(words or ())))
     try:
-        return FlatModel(partial(make_object, "model.name", model, shape, classes, context=context), shape, classes)
+        return FlatModel(build, shape, classes, part, Streams(scenario.seed).torch_seed(INITIAL_MODEL))
     except (ValueError, RuntimeError) as error:
         place = plugins.place_of(error)
         where = f" ({place})" if place else _model_at(scenario)
         raise ScenarioError(
             f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}{where}"
         ) from error
+
+
+def _trained_part(model: Model) -> TrainedPart:
+    lora = model.lora
+    if lora is None:
+        return TrainedPart(model.trainable)
+    alpha = float(lora.rank) if lora.alpha is None else lora.alpha
+    return TrainedPart(model.trainable, LowRankAdaptation(lora.rank, alpha, lora.targets, lora.unfrozen))
+
+
+def _module(
+    model: Model, adaptation: LowRankAdaptation | None, shape: tuple[int, ...], classes: int, context: Tokens
+) -> torch.nn.Module:
+    module: torch.nn.Module = make_object("model.name", model, shape, classes, context=context)
+    return module if adaptation is None else adaptation.adapted(module)
 
 
 def _model_at(scenario: Scenario) -> str:

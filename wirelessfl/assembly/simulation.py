@@ -271,7 +271,8 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
         },
         model={
             "dimension": model.dimension,
-            "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
+            "parameters": json.dumps(model.shapes),
+            **({"frozen": json.dumps(model.frozen)} if model.frozen else {}),
         },
         secagg=_secure_aggregation(scenario.uplink) if isinstance(scenario.uplink, SecureAggregation) else None,
         gain_axes={axis: size for axis, size in zip((*GAIN_AXES, JAMMER_AXIS), gains, strict=True) if size > 1},

@@ -15,6 +15,10 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from wirelessfl.errors import precondition
+from wirelessfl.learning.adapters import TrainedPart
+
+INITIAL_MODEL = "initial_model"
+"""Purpose of the seed of the first model, and of its frozen parameters."""
 
 _PROBE_SAMPLES = 3
 _PROBE_TOLERANCE = 1e-6  # relative, in float64: far above rounding, far below what mixing samples does
@@ -44,7 +48,10 @@ def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: i
             parameter.dtype == torch.float32,
             f"parameter {name!r} is {parameter.dtype}; all parameters must be torch.float32",
         )
-        precondition(parameter.requires_grad, f"parameter {name!r} is frozen; register constants as buffers")
+        precondition(
+            parameter.requires_grad,
+            f"parameter {name!r} is frozen; register constants as buffers, or freeze it by model.trainable",
+        )
     probe = copy.deepcopy(module).double()
     generator = torch.Generator().manual_seed(0)
     samples = torch.rand(_PROBE_SAMPLES, *feature_shape, generator=generator, dtype=torch.float64)
@@ -104,35 +111,55 @@ def _single_precision(logits: Tensor) -> Tensor:
 
 
 class FlatModel:
-    """A torch module whose parameters are one float32 vector of dimension d.
+    """A torch module whose trained parameters are one float32 vector of dimension d.
 
-    The order is that of ``module.named_parameters()``, each parameter row by row.
+    The order is that of ``module.named_parameters()``, each parameter row by row; frozen ones are no part of it.
 
     Args:
         build: Makes the module; called once here and once for each ``initial``. Its random initialisation
             is taken from the seed given there, never from torch's global generator.
         feature_shape: Shape of one sample.
         num_classes: Number of logits.
+        part: Which parameters are trained; None for all.
+        frozen_seed: Seed of the values of the others.
 
     Attributes:
-        module: The module; holds structure and buffers, its own parameter values are never used.
-        dimension: d, the number of trainable parameters.
-        shapes: Name of each parameter to its shape, in flat order.
+        module: The module; holds structure, buffers and frozen parameters, its other values are never used.
+        dimension: d, the number of trained parameters.
+        frozen_dimension: The number of frozen ones.
+        shapes: Name of each trained parameter to its shape, in flat order.
+        frozen: Name of each frozen parameter to its shape.
 
     Raises:
         ValueError: if the module cannot be trained sample by sample (see ``check_module``).
+        ScenarioError: if no parameter would be trained.
     """
 
-    def __init__(self, build: Callable[[], nn.Module], feature_shape: Sequence[int], num_classes: int) -> None:
+    def __init__(
+        self,
+        build: Callable[[], nn.Module],
+        feature_shape: Sequence[int],
+        num_classes: int,
+        part: TrainedPart | None = None,
+        frozen_seed: int = 0,
+    ) -> None:
         self._build = build
         self.feature_shape = tuple(feature_shape)
         self.num_classes = num_classes
         self.module = _build_from_seed(build, 0)
         check_module(self.module, self.feature_shape, num_classes)
-        self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
+        every = dict(self.module.named_parameters())
+        names = list(every) if part is None else part.names(self.module)
+        self.frozen = {name: every[name].shape for name in every if name not in names}
+        self.shapes = {name: every[name].shape for name in names}
         self.sizes = [math.prod(shape) for shape in self.shapes.values()]
         self.dimension = sum(self.sizes)
+        self.frozen_dimension = sum(map(math.prod, self.frozen.values()))
         self._elsewhere: dict[torch.device, FlatModel] = {}
+        if self.frozen:
+            values = dict(_build_from_seed(build, frozen_seed).named_parameters())
+            for name in self.frozen:
+                every[name].requires_grad_(False).copy_(values[name].detach())
 
     def replica(self, device: torch.device) -> FlatModel:
         """The same model around a module of its own on ``device``, for use in another thread."""
@@ -151,7 +178,9 @@ class FlatModel:
     def initial(self, seed: int) -> Tensor:
         """(d,) initial parameters: the module's own initialisation under ``seed``."""
         module = _build_from_seed(self._build, seed)
-        return torch.cat([parameter.detach().flatten() for parameter in module.parameters()])
+        return torch.cat(
+            [parameter.detach().flatten() for name, parameter in module.named_parameters() if name in self.shapes]
+        )
 
     def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
         """``flat`` (..., d) as named parameters (..., *shape); views where ``flat`` is contiguous."""
@@ -165,7 +194,14 @@ class FlatModel:
 
     def logits(self, flat: Tensor, inputs: Tensor) -> Tensor:
         """(B, num_classes) logits of ``inputs`` (B, *feature_shape) at the parameters ``flat`` (d,)."""
-        return cast(Tensor, functional_call(self.module, self.unflatten(flat), (inputs,)))
+        values = {**self._frozen_as(flat.dtype), **self.unflatten(flat)}
+        return cast(Tensor, functional_call(self.module, values, (inputs,)))
+
+    def _frozen_as(self, dtype: torch.dtype) -> dict[str, Tensor]:
+        # Frozen parameters in the dtype of the computation, where it is not their own
+        if not self.frozen or dtype == torch.float32:
+            return {}
+        return {name: self.module.get_parameter(name).to(dtype) for name in self.frozen}
 
 
 def _build_from_seed(build: Callable[[], nn.Module], seed: int) -> nn.Module:

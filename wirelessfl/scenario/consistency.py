@@ -11,6 +11,7 @@ from wirelessfl.scenario.downlink_consistency import downlink_rules
 from wirelessfl.scenario.geography import Hierarchical
 from wirelessfl.scenario.mac_consistency import mac_rules
 from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
+from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.own_data import OwnData
 from wirelessfl.scenario.partition import ClassesPartition, NaturalPartition
@@ -32,7 +33,6 @@ from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.selection import ByChannel, SelectAll, SelectPowerOfChoice, SelectUniform
 from wirelessfl.scenario.spatial_consistency import spatial_rules
 from wirelessfl.scenario.timing import Asynchronous, Quorum
-from wirelessfl.scenario.training import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.uplink import (
     Digital,
     Ideal,

@@ -11,8 +11,9 @@ from wirelessfl.scenario.data import Data
 from wirelessfl.scenario.downlink import Downlink, ErrorFreeDownlink
 from wirelessfl.scenario.geography import SingleCell, Topology
 from wirelessfl.scenario.mechanism import PrivacyStatement
+from wirelessfl.scenario.model import Mlp, Model
 from wirelessfl.scenario.timing import Aggregation, Synchronous, Timing
-from wirelessfl.scenario.training import Mlp, Model, Training
+from wirelessfl.scenario.training import Training
 from wirelessfl.scenario.uplink import OverTheAir, Uplink
 
 StoredModels = Annotated[

@@ -1,8 +1,6 @@
-"""The model, its local training, and how the server uses what it receives."""
+"""Local training of the model, and how the server uses what it receives."""
 
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from wirelessfl.scenario.algorithm import Algorithm, FedNova, Scaffold, Upcycled
 from wirelessfl.scenario.base import (
@@ -11,7 +9,6 @@ from wirelessfl.scenario.base import (
     Decay,
     External,
     Family,
-    Positive,
     PositiveSingle,
     Reference,
     Rule,
@@ -23,149 +20,6 @@ from wirelessfl.scenario.base import (
 from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
 from wirelessfl.scenario.robust import MeanRule, RobustRule
 from wirelessfl.scenario.server_optimizer import ServerOptimizer, ServerSgd
-
-
-class Relu(CoreVariant, core="torch.nn:ReLU"):
-    """max(0, x)."""
-
-    name: Literal["relu"] = key("relu", "max(0, x).")
-
-
-class Tanh(CoreVariant, core="torch.nn:Tanh"):
-    """tanh(x)."""
-
-    name: Literal["tanh"] = key("tanh", "tanh(x).")
-
-
-class TemperedSigmoid(
-    CoreVariant,
-    core="wirelessfl.learning.models:TemperedSigmoid",
-    core_names={"s": "scale", "T": "temperature", "o": "offset"},
-):
-    """s · sigmoid(T x) − o (Papernot et al. 2021); the defaults are tanh."""
-
-    name: Literal["tempered_sigmoid"] = key("tempered_sigmoid", "s sigmoid(T x) - o (Papernot et al. 2021).")
-    s: Positive = key(2.0, "Scale of the output.")
-    T: Positive = key(2.0, "Inverse temperature: slope of the input.")
-    o: float = key(1.0, "Offset of the output.")
-
-
-Width = Annotated[int, Field(ge=1, le=65536)]
-
-Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]
-
-
-class Mlp(CoreVariant, core="wirelessfl.learning.models:mlp"):
-    """A multi-layer perceptron."""
-
-    name: Literal["mlp"] = key("mlp", "Multi-layer perceptron.")
-    hidden: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] = key(
-        (32,), "Widths of the hidden layers [list of neurons]."
-    )
-    activation: Activation = key(Relu(), "Non-linearity after each hidden layer.")
-
-
-class Logistic(CoreVariant, core="wirelessfl.learning.models:logistic"):
-    """Multinomial logistic regression."""
-
-    name: Literal["logistic"] = key("logistic", "Multinomial logistic regression: one linear layer.")
-
-
-class CnnMnist(CoreVariant, core="wirelessfl.learning.models:cnn_mnist"):
-    """The convolutional network of the papers for 28 by 28 grey images."""
-
-    name: Literal["cnn_mnist"] = key("cnn_mnist", "Convolutional network for 28 by 28 grey images.")
-    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
-
-
-class CnnCifar10(CoreVariant, core="wirelessfl.learning.models:cnn_cifar10"):
-    """The convolutional network of the papers for 32 by 32 colour images."""
-
-    name: Literal["cnn_cifar10"] = key("cnn_cifar10", "Convolutional network for 32 by 32 colour images.")
-    activation: Activation = key(Relu(), "Non-linearity after each convolution.")
-
-
-class ResNet18(CoreVariant, core="wirelessfl.learning.models:resnet18_gn"):
-    """ResNet-18 with group instead of batch normalisation, so that samples stay independent."""
-
-    name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
-
-
-class CnnFemnist(CoreVariant, core="wirelessfl.learning.models:cnn_femnist"):
-    """LEAF's network for FEMNIST."""
-
-    name: Literal["cnn_femnist"] = key("cnn_femnist", "LEAF's convolutional network for FEMNIST, for images.")
-    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
-
-
-class ResNet(CoreVariant, core="wirelessfl.learning.models:resnet_gn"):
-    """ResNet for small images with group normalisation."""
-
-    name: Literal["resnet_gn"] = key("resnet_gn", "ResNet for small images with group normalisation.")
-    depth: Literal[8, 14, 20, 32, 44, 56] = key(20, "Layers, 6n + 2.")
-
-
-class MobileNet(CoreVariant, core="wirelessfl.learning.models:mobilenet_gn"):
-    """Depthwise separable convolutions with group normalisation."""
-
-    name: Literal["mobilenet_gn"] = key("mobilenet_gn", "Depthwise separable convolutions for small images.")
-    width: Annotated[float, Field(gt=0, le=8)] = key(1.0, "Factor on all numbers of filters.")
-
-
-class SequenceModel(CoreVariant):
-    """A model of words or letters, whose number the data tell."""
-
-
-class Lstm(SequenceModel, core="wirelessfl.learning.models:lstm"):
-    """Stacked LSTM, by default LEAF's of letters."""
-
-    name: Literal["lstm"] = key("lstm", "Stacked LSTM of letters or words.")
-    embedding: Width = key(8, "Width of the embedding.")
-    hidden: Width = key(256, "Units of each layer.")
-    layers: Annotated[int, Field(ge=1, le=16)] = key(2, "Layers.")
-
-
-class Transformer(SequenceModel, core="wirelessfl.learning.models:transformer"):
-    """A small transformer encoder."""
-
-    name: Literal["transformer"] = key("transformer", "Transformer encoder of letters or words.")
-    width: Width = key(64, "Width of a token; the heads divide it.")
-    heads: Annotated[int, Field(ge=1, le=256)] = key(4, "Heads of the attention.")
-    layers: Annotated[int, Field(ge=1, le=64)] = key(2, "Layers.")
-
-    def rules(self) -> list[Rule]:
-        """The heads divide the width."""
-        return [(self.width % self.heads != 0, "heads", str(self.heads), f"a divisor of the width, {self.width}")]
-
-
-class ExternalModel(
-    External,
-    family="model",
-    protocol="torch.nn:Module",
-    check="wirelessfl.learning.local_conformance:check_model",
-    context="wirelessfl.assembly.learning:Tokens",
-    returned=True,
-    called_with=("feature_shape", "num_classes"),
-):
-    """A function of the user's that builds a torch module."""
-
-    name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
-
-
-Model = Annotated[
-    Mlp
-    | Logistic
-    | CnnMnist
-    | CnnFemnist
-    | CnnCifar10
-    | ResNet
-    | ResNet18
-    | MobileNet
-    | Lstm
-    | Transformer
-    | ExternalModel,
-    Family("name", default="mlp"),
-]
 
 
 class LocalOptimizer(CoreVariant, core_names={"lr": None}):

@@ -31,6 +31,7 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.fairness import ClientAccuracies
+from wirelessfl.learning.flat import INITIAL_MODEL
 from wirelessfl.learning.losses import local_losses
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.learning.server_optimizers import ServerOptimizer
@@ -114,7 +115,7 @@ class Learner:
         Raises:
             ScenarioError: an algorithm from outside begins with something else than a model.
         """
-        initial = self.model.initial(self.streams.torch_seed("initial_model"))
+        initial = self.model.initial(self.streams.torch_seed(INITIAL_MODEL))
         start = given("algorithm", self.algorithm, "start", self.algorithm.start(initial), ServerState)
         _require_like("algorithm", self.algorithm, "start", {"model": start.parameters}, {"model": initial})
         return SimulationState(

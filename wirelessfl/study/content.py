@@ -22,6 +22,8 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("data", "dataset", "download"): False,
     ("data", "dataset", "fnlwgt"): False,
     ("data", "dataset", "scaling"): "public",
+    ("model", "trainable"): ".*",
+    ("model", "lora"): None,
     ("training", "privacy", "clipping", "update"): "step",
     ("clients", "roles"): (),
     ("evaluate", "client_drift"): False,

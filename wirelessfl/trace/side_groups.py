@@ -91,6 +91,9 @@ MODEL = Group(
     attributes=(
         Attribute("dimension", "number of trainable parameters d", kind="whole number"),
         Attribute("parameters", "names and shapes in flat order, as JSON", required=False, kind="JSON mapping"),
+        Attribute(
+            "frozen", "names and shapes of frozen parameters, if any, as JSON", required=False, kind="JSON mapping"
+        ),
     ),
 )
 

@@ -224,7 +224,7 @@ class SlowPrivacy:
     def __call__(
         self, module: nn.Module, inputs: Tensor, targets: Tensor, divisor: float, client: int, step: int
     ) -> list[Tensor]:
-        parameters = list(module.parameters())
+        parameters = [one for one in module.parameters() if one.requires_grad]
         gradients = []
         for sample, target in zip(inputs, targets, strict=True):
             loss = nn.functional.cross_entropy(module(sample[None]), target[None])

@@ -121,7 +121,8 @@ class BlockMemory:
     @property
     def resident(self) -> int:
         """Bytes that stay there from round to round: samples, module, and the global model with what comes with it."""
-        return 4 * self.model.dimension + self.footprint.received + self.population.lasting_bytes
+        module = 4 * (self.model.dimension + self.model.frozen_dimension)
+        return module + self.footprint.received + self.population.lasting_bytes
 
     def _train(self, clients: int, samples: int, start: Tensor) -> None:
         objective = self.footprint.objective

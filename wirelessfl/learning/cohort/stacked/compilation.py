@@ -18,7 +18,9 @@ from wirelessfl.learning.models import TemperedSigmoid
 
 @lru_cache(maxsize=8)
 def compile_program(model: FlatModel) -> Program | None:
-    """The program of a sequence of known layers; None where anything else occurs."""
+    """The program of a sequence of known layers, all of them trained; None where anything else occurs."""
+    if model.frozen_dimension:
+        return None
     steps: list[Step] = []
     first = 0
     sample = torch.zeros(1, *model.feature_shape)

@@ -1,0 +1,208 @@
+"""The model that is trained, and which part of it."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from wirelessfl.scenario.base import (
+    CoreVariant,
+    Count,
+    External,
+    Family,
+    Positive,
+    Reference,
+    Rule,
+    Says,
+    Section,
+    contradictions,
+    key,
+)
+
+
+def _compiled(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise contradictions([("", f"{pattern}: {error}", "a regular expression of Python")]) from error
+    return pattern
+
+
+class Relu(CoreVariant, core="torch.nn:ReLU"):
+    """max(0, x)."""
+
+    name: Literal["relu"] = key("relu", "max(0, x).")
+
+
+class Tanh(CoreVariant, core="torch.nn:Tanh"):
+    """tanh(x)."""
+
+    name: Literal["tanh"] = key("tanh", "tanh(x).")
+
+
+class TemperedSigmoid(
+    CoreVariant,
+    core="wirelessfl.learning.models:TemperedSigmoid",
+    core_names={"s": "scale", "T": "temperature", "o": "offset"},
+):
+    """s · sigmoid(T x) − o (Papernot et al. 2021); the defaults are tanh."""
+
+    name: Literal["tempered_sigmoid"] = key("tempered_sigmoid", "s sigmoid(T x) - o (Papernot et al. 2021).")
+    s: Positive = key(2.0, "Scale of the output.")
+    T: Positive = key(2.0, "Inverse temperature: slope of the input.")
+    o: float = key(1.0, "Offset of the output.")
+
+
+Pattern = Annotated[
+    str, Field(min_length=1, max_length=1000), AfterValidator(_compiled), Says("a regular expression of Python")
+]
+
+_TRAINABLE = (
+    "Parameters that are trained [regular expression of their whole names]; the others keep their first values, are "
+    "not sent and not counted in d."
+)
+_LORA = "Low-rank adapters, which are trained in place of the model's own parameters. null: none."
+
+Width = Annotated[int, Field(ge=1, le=65536)]
+
+Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]
+
+
+class Lora(Section):
+    """Low-rank adaptation (Hu et al. 2022): W + (alpha/rank) B A, of which A and B are trained and sent."""
+
+    rank: Count = key(4, "Rank r of the product B A; at most the smaller side of each layer's matrix.")
+    alpha: Positive | None = key(None, "α of the factor α/rank on the product. null: the rank, a factor of 1.")
+    targets: Pattern = key(
+        ".*",
+        "Layers that are adapted [regular expression of their whole names]; linear layers and convolutions in one "
+        "group can be.",
+    )
+    unfrozen: Pattern | None = key(
+        None,
+        "Parameters that are trained beside the adapters, such as a last layer [regular expression of their whole "
+        "names]. null: none.",
+    )
+
+
+class TrainedModel(CoreVariant, core_names={"trainable": None, "lora": None}):
+    """A model of which a part may be trained."""
+
+    name: str = key("", "The model.")
+    trainable: Pattern = key(".*", _TRAINABLE)
+    lora: Lora | None = key(None, _LORA)
+
+
+class Mlp(TrainedModel, core="wirelessfl.learning.models:mlp"):
+    """A multi-layer perceptron."""
+
+    name: Literal["mlp"] = key("mlp", "Multi-layer perceptron.")
+    hidden: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] = key(
+        (32,), "Widths of the hidden layers [list of neurons]."
+    )
+    activation: Activation = key(Relu(), "Non-linearity after each hidden layer.")
+
+
+class Logistic(TrainedModel, core="wirelessfl.learning.models:logistic"):
+    """Multinomial logistic regression."""
+
+    name: Literal["logistic"] = key("logistic", "Multinomial logistic regression: one linear layer.")
+
+
+class CnnMnist(TrainedModel, core="wirelessfl.learning.models:cnn_mnist"):
+    """The convolutional network of the papers for 28 by 28 grey images."""
+
+    name: Literal["cnn_mnist"] = key("cnn_mnist", "Convolutional network for 28 by 28 grey images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
+
+
+class CnnCifar10(TrainedModel, core="wirelessfl.learning.models:cnn_cifar10"):
+    """The convolutional network of the papers for 32 by 32 colour images."""
+
+    name: Literal["cnn_cifar10"] = key("cnn_cifar10", "Convolutional network for 32 by 32 colour images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution.")
+
+
+class ResNet18(TrainedModel, core="wirelessfl.learning.models:resnet18_gn"):
+    """ResNet-18 with group instead of batch normalisation, so that samples stay independent."""
+
+    name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
+
+
+class CnnFemnist(TrainedModel, core="wirelessfl.learning.models:cnn_femnist"):
+    """LEAF's network for FEMNIST."""
+
+    name: Literal["cnn_femnist"] = key("cnn_femnist", "LEAF's convolutional network for FEMNIST, for images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
+
+
+class ResNet(TrainedModel, core="wirelessfl.learning.models:resnet_gn"):
+    """ResNet for small images with group normalisation."""
+
+    name: Literal["resnet_gn"] = key("resnet_gn", "ResNet for small images with group normalisation.")
+    depth: Literal[8, 14, 20, 32, 44, 56] = key(20, "Layers, 6n + 2.")
+
+
+class MobileNet(TrainedModel, core="wirelessfl.learning.models:mobilenet_gn"):
+    """Depthwise separable convolutions with group normalisation."""
+
+    name: Literal["mobilenet_gn"] = key("mobilenet_gn", "Depthwise separable convolutions for small images.")
+    width: Annotated[float, Field(gt=0, le=8)] = key(1.0, "Factor on all numbers of filters.")
+
+
+class SequenceModel(TrainedModel):
+    """A model of words or letters, whose number the data tell."""
+
+
+class Lstm(SequenceModel, core="wirelessfl.learning.models:lstm"):
+    """Stacked LSTM, by default LEAF's of letters."""
+
+    name: Literal["lstm"] = key("lstm", "Stacked LSTM of letters or words.")
+    embedding: Width = key(8, "Width of the embedding.")
+    hidden: Width = key(256, "Units of each layer.")
+    layers: Annotated[int, Field(ge=1, le=16)] = key(2, "Layers.")
+
+
+class Transformer(SequenceModel, core="wirelessfl.learning.models:transformer"):
+    """A small transformer encoder."""
+
+    name: Literal["transformer"] = key("transformer", "Transformer encoder of letters or words.")
+    width: Width = key(64, "Width of a token; the heads divide it.")
+    heads: Annotated[int, Field(ge=1, le=256)] = key(4, "Heads of the attention.")
+    layers: Annotated[int, Field(ge=1, le=64)] = key(2, "Layers.")
+
+    def rules(self) -> list[Rule]:
+        """The heads divide the width."""
+        return [(self.width % self.heads != 0, "heads", str(self.heads), f"a divisor of the width, {self.width}")]
+
+
+class ExternalModel(
+    External,
+    family="model",
+    protocol="torch.nn:Module",
+    check="wirelessfl.learning.local_conformance:check_model",
+    context="wirelessfl.assembly.learning:Tokens",
+    returned=True,
+    called_with=("feature_shape", "num_classes"),
+):
+    """A function of the user's that builds a torch module."""
+
+    name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
+    trainable: Pattern = key(".*", _TRAINABLE)
+    lora: Lora | None = key(None, _LORA)
+
+
+Model = Annotated[
+    Mlp
+    | Logistic
+    | CnnMnist
+    | CnnFemnist
+    | CnnCifar10
+    | ResNet
+    | ResNet18
+    | MobileNet
+    | Lstm
+    | Transformer
+    | ExternalModel,
+    Family("name", default="mlp"),
+]
