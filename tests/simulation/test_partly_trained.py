@@ -40,7 +40,7 @@ def test_the_trained_part_alone_is_sent(kind: str, model: dict[str, Any], dimens
     if kind == "air":
         assert all(this.values["airtime"] == pytest.approx(sent / 1e6) for this in rounds)
     if kind == "scaffold":
-        bits = np.concatenate([this._jammer_columns["payload_bits"] for this in rounds])
+        bits = np.concatenate([this.slots["payload_bits"] for this in rounds])
         assert np.all(bits == 32 * sent)
 
 
