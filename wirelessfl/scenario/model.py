@@ -53,9 +53,7 @@ class TemperedSigmoid(
     o: float = key(1.0, "Offset of the output.")
 
 
-Pattern = Annotated[
-    str, Field(min_length=1, max_length=1000), AfterValidator(_compiled), Says("a regular expression of Python")
-]
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(_compiled), Says("a regular expression of Python")]
 
 _TRAINABLE = (
     "Parameters that are trained [regular expression of their whole names]; the others keep their first values, are "
