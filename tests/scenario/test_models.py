@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from tests.scenario.contract import EXAMPLE, JAMMER
 from wirelessfl.scenario import Scenario, Steps, all_keys, load_scenario, parse_scenario, scenario_schema
-from wirelessfl.scenario.base import Family, Section
+from wirelessfl.scenario.base import Section
 from wirelessfl.scenario.data import Digits
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.published_data import EmnistByClass
 from wirelessfl.scenario.scenario import families as named_families
 from wirelessfl.scenario.shape import alternatives, family_at, keys_of, section_at, type_of

@@ -10,8 +10,8 @@ import pytest
 
 from wirelessfl.errors import InputError, ScenarioError
 from wirelessfl.scenario import load_scenario, parse_scenario
-from wirelessfl.scenario.base import Family
 from wirelessfl.scenario.channel import Fading
+from wirelessfl.scenario.family import Family
 
 
 def refuse(text: str) -> list[str]:

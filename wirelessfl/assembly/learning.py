@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from wirelessfl import plugins
+from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.conformance import given, misfit
 from wirelessfl.errors import ScenarioError, defined_at
@@ -65,7 +66,7 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
             f"model.name: found {model.name} with the dataset {scenario.data.dataset.name}, whose inputs are {inputs}; "
             f"allowed: {allowed}"
         )
-    part = _trained_part(model)
+    part, model = _trained_part(model), found(scenario, "model", model)
     build = partial(_module, model, part.adaptation, shape, classes, Tokens(len(words or ())))
     try:
         return FlatModel(build, shape, classes, part, Streams(scenario.seed).torch_seed(INITIAL_MODEL))

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from wirelessfl.scenario.base import (
     CoreVariant,
     External,
-    Family,
     NonNegative,
     NonNegativeSingle,
     PositiveSingle,
@@ -14,6 +13,7 @@ from wirelessfl.scenario.base import (
     StepsOf,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.shape import ByShape
 
 

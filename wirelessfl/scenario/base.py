@@ -1,25 +1,22 @@
 """Parts of a scenario: frozen sections, keys with a meaning, families of variants.
 
-A *section* is a mapping in the scenario file. A *family* is a section that comes in variants, told apart by one
-key (``kind``, ``model``, ...), each variant with its own keys only: the union of the variants is the registry.
+A *section* is a mapping in the scenario file. A *variant* is one of several that a key tells apart, see ``family``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     JsonValue,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
 Positive = Annotated[float, Field(gt=0)]
@@ -140,6 +137,9 @@ class CoreVariant(Section):
     files: ClassVar[tuple[str, ...]] = ()
     """Keys that name a file or a folder, looked up as `wirelessfl.inputs.Places` says."""
 
+    qualified: ClassVar[str | None] = None
+    """Key that a tag of the form ``tag:value`` sets as well, as in ``name: tag:value``; None where there is none."""
+
     def named_files(self) -> dict[str, str]:
         """The files and folders that its keys name, by key."""
         return {name: text for name in self.files if isinstance(text := getattr(self, name), str)}
@@ -201,54 +201,6 @@ def contradictions(several: list[tuple[str, str, str]]) -> PydanticCustomError:
     """The refusal of values that do not go together, each as (key path below the section, found, allowed)."""
     text = "; ".join(f"{path}: found {found}; allowed: {allowed}" for path, found, allowed in several)
     return PydanticCustomError("contradiction", "{text}", {"text": text, "contradictions": several})
-
-
-@dataclass(frozen=True)
-class Family:
-    """Annotation of a union of sections: ``key`` names the variant, and a mapping without it means ``default``."""
-
-    key: str
-    default: str
-
-    def variants(self, union: Any) -> dict[str, type[Section]]:
-        """The variants of the union by tag; an external variant has the tag ``""``."""
-        members = get_args(union) or (union,)
-        return {_tag_of(member, self.key): member for member in members}
-
-    def variant(self, union: Any, value: Mapping[Any, Any]) -> type[Section] | None:
-        """The variant that a mapping means, or None if its tag is unknown."""
-        tag = value.get(self.key, self.default)
-        return self.variants(union).get("" if ":" in tag else tag) if isinstance(tag, str) else None
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        choices = {f"@{tag}": handler.generate_schema(member) for tag, member in self.variants(source).items()}
-        return core_schema.tagged_union_schema(choices, self._choice, strict=True)
-
-    def _choice(self, value: Any) -> str | None:
-        if not isinstance(value, BaseModel | Mapping):
-            return None
-        tag = getattr(value, self.key, None) if isinstance(value, BaseModel) else value.get(self.key, self.default)
-        return "unknown" if not isinstance(tag, str) else "@" if ":" in tag else f"@{tag}"
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """All variants but the default one need their tag; else a mapping without it would match several."""
-        result = handler(schema)
-        if "oneOf" not in result:
-            return result
-        default = f"@{self.default}"
-        tags = list(schema["choices"])
-        result["oneOf"] = [
-            choice if tag == default else {**choice, "required": [self.key]}
-            for tag, choice in zip(tags, result["oneOf"], strict=True)
-        ]
-        return result
-
-
-def _tag_of(member: type[Section], tag_key: str) -> str:
-    annotation = member.model_fields[tag_key].annotation
-    return str(get_args(annotation)[0]) if get_origin(annotation) is Literal else ""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from wirelessfl.scenario.base import (
     Decibel,
     Doppler,
     External,
-    Family,
     Reference,
     Section,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.geography import NoPathLoss, PathLoss, Placement, UniformDiscPlacement
 
 

@@ -9,13 +9,13 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
     External,
-    Family,
     Positive,
     Probability,
     Reference,
     Section,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.roles import MaliciousRole
 from wirelessfl.scenario.selection import SelectAll, Selection, SelectPoisson, SelectUniform, SizeUnknown
 

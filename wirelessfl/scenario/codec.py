@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import CoreVariant, External, Family, Positive, Reference, Rule, Share, key
+from wirelessfl.scenario.base import CoreVariant, External, Positive, Reference, Rule, Share, key
+from wirelessfl.scenario.family import Family
 
 
 class NoCodec(CoreVariant, core="wirelessfl.learning.compression:NoCodec", core_names={"error_feedback": None}):

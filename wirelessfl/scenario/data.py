@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wirelessfl.inputs import ROOT_VARIABLE, data_folders
-from wirelessfl.scenario.base import CoreVariant, Count, External, Family, NonNegative, Reference, Rule, Section, key
+from wirelessfl.scenario.base import CoreVariant, Count, External, NonNegative, Reference, Rule, Section, key
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.own_data import Arrays, HuggingFace, ImageFolder, Leaf, Table
 from wirelessfl.scenario.partition import ClassesPartition, NaturalPartition, Partition
 from wirelessfl.scenario.published_data import (

@@ -4,7 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import BitsPerSecond, Decibel, Family, Hertz, Section, key
+from wirelessfl.scenario.base import BitsPerSecond, Decibel, Hertz, Section, key
+from wirelessfl.scenario.family import Family
 
 
 class ErrorFreeDownlink(Section):

@@ -10,7 +10,6 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
     External,
-    Family,
     Hertz,
     Metres,
     Reference,
@@ -19,6 +18,7 @@ from wirelessfl.scenario.base import (
     Speed,
     key,
 )
+from wirelessfl.scenario.family import Family
 
 Shadowing = Annotated[float, Field(ge=0, le=50)]
 Coordinate = Annotated[float, Field(ge=-1e9, le=1e9)]

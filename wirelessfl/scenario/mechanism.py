@@ -10,7 +10,6 @@ from wirelessfl.scenario.base import (
     Count,
     Epsilon,
     External,
-    Family,
     NonNegativeSingle,
     PositiveSingle,
     Probability,
@@ -19,6 +18,7 @@ from wirelessfl.scenario.base import (
     Section,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.observer import Observer
 
 

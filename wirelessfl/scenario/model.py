@@ -1,15 +1,14 @@
 """The model that is trained, and which part of it."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
     External,
-    Family,
     Positive,
     Reference,
     Rule,
@@ -18,6 +17,7 @@ from wirelessfl.scenario.base import (
     contradictions,
     key,
 )
+from wirelessfl.scenario.family import Family
 
 
 def _compiled(pattern: str) -> str:
@@ -148,6 +148,68 @@ class MobileNet(TrainedModel, core="wirelessfl.learning.models:mobilenet_gn"):
     width: Annotated[float, Field(gt=0, le=8)] = key(1.0, "Factor on all numbers of filters.")
 
 
+class Torchvision(TrainedModel, core="wirelessfl.learning.models.published:torchvision_model", files=("weights",)):
+    """A network of torchvision, without dropout and stochastic depth."""
+
+    qualified: ClassVar[str | None] = "architecture"
+
+    name: Annotated[Literal["torchvision"], WithJsonSchema({"type": "string", "pattern": "^torchvision(:.*)?$"})] = key(
+        "torchvision", "A network of torchvision for images; also as torchvision:ARCHITECTURE."
+    )
+    architecture: Literal[
+        "alexnet",
+        "convnext_tiny",
+        "densenet121",
+        "efficientnet_b0",
+        "mobilenet_v2",
+        "mobilenet_v3_large",
+        "mobilenet_v3_small",
+        "regnet_y_400mf",
+        "resnet18",
+        "resnet34",
+        "resnet50",
+        "resnext50_32x4d",
+        "shufflenet_v2_x0_5",
+        "squeezenet1_1",
+        "vgg11",
+    ] = key("resnet18", "Its name in torchvision.models.")
+    weights: Annotated[str, Field(min_length=1)] | None = key(
+        None,
+        "File of a state dict as torch.save writes it, read as tensors alone. Relative to the scenario file, the "
+        "current folder, or one of WIRELESSFL_DATA. null: weights drawn at random.",
+    )
+    norm: Literal["as_published", "group"] = key(
+        "as_published",
+        "group: group norm in the place of batch norm, with its factors and offsets; as_published refuses batch norm, "
+        "which mixes samples.",
+    )
+    groups: Annotated[int, Field(ge=1, le=65536)] = key(
+        32, "Most groups of a group norm: the largest number that divides both this and the channels counts."
+    )
+    head: Literal["kept", "new"] = key(
+        "kept", "Last layer: kept: that of weights, for as many classes as the data have; new: drawn at random."
+    )
+    channels: Literal["kept", "summed"] = key(
+        "kept",
+        "First convolution: kept: for three colours; summed: its kernels summed over the colours, for grey images.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_name(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+            return value
+        name, _, architecture = value["name"].partition(":")
+        other = value.get("architecture", architecture)
+        if architecture and other != architecture:
+            raise contradictions([("architecture", f"{other} with the name {value['name']}", architecture)])
+        return {**value, "name": name, "architecture": architecture} if architecture else value
+
+    def rules(self) -> list[Rule]:
+        """A head is kept of something."""
+        return [(self.head == "new" and self.weights is None, "head", "new without weights", "kept")]
+
+
 class SequenceModel(TrainedModel):
     """A model of words or letters, whose number the data tell."""
 
@@ -174,6 +236,9 @@ class Transformer(SequenceModel, core="wirelessfl.learning.models:transformer"):
         return [(self.width % self.heads != 0, "heads", str(self.heads), f"a divisor of the width, {self.width}")]
 
 
+_NOT_TORCHVISION = WithJsonSchema({"type": "string", "pattern": r"^(?!torchvision:)[A-Za-z_][\w.]*:[A-Za-z_]\w*$"})
+
+
 class ExternalModel(
     External,
     family="model",
@@ -185,7 +250,9 @@ class ExternalModel(
 ):
     """A function of the user's that builds a torch module."""
 
-    name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
+    name: Annotated[Reference, _NOT_TORCHVISION] = key(
+        ..., "Importable function that builds the module, as package.module:function."
+    )
     trainable: Pattern = key(".*", _TRAINABLE)
     lora: Lora | None = key(None, _LORA)
 
@@ -199,6 +266,7 @@ Model = Annotated[
     | ResNet
     | ResNet18
     | MobileNet
+    | Torchvision
     | Lstm
     | Transformer
     | ExternalModel,

@@ -8,7 +8,6 @@ from wirelessfl.scenario.base import (
     RUN,
     CoreVariant,
     External,
-    Family,
     NonNegativeSingle,
     PositiveSingle,
     Reference,
@@ -16,6 +15,7 @@ from wirelessfl.scenario.base import (
     Share,
     key,
 )
+from wirelessfl.scenario.family import Family
 
 
 class AnalogModulation(CoreVariant, core="wirelessfl.radio.modulation:Analog"):

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from wirelessfl.scenario.base import CoreVariant, Count, External, Family, NonNegative, Positive, Reference, key
+from wirelessfl.scenario.base import CoreVariant, Count, External, NonNegative, Positive, Reference, key
+from wirelessfl.scenario.family import Family
 
 
 class IidPartition(CoreVariant, core="wirelessfl.learning.partition:iid_partition"):

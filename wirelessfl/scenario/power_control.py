@@ -9,12 +9,12 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Epsilon,
     External,
-    Family,
     Positive,
     Reference,
     Says,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.shape import ByShape
 
 Theorem = Literal["cross_layer", "privacy_for_free", "none"]

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import CoreVariant, External, Family, Reference, Rule, key
+from wirelessfl.scenario.base import CoreVariant, External, Reference, Rule, key
+from wirelessfl.scenario.family import Family
 
 Antennas = Annotated[int, Field(ge=1, le=1024)]
 

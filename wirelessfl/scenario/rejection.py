@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import Family, Section
+from wirelessfl.scenario.base import Section
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.shape import (
     all_keys,
     allowed,

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import CoreVariant, Count, External, Family, NonNegative, Positive, Reference, key
+from wirelessfl.scenario.base import CoreVariant, Count, External, NonNegative, Positive, Reference, key
+from wirelessfl.scenario.family import Family
 
 Faulty = Annotated[int, Field(ge=0, le=10**9)]
 

@@ -13,8 +13,9 @@ from pydantic.json_schema import GenerateJsonSchema
 from wirelessfl.errors import ScenarioError
 from wirelessfl.inputs import Places
 from wirelessfl.plugins import Sources, sources_of
-from wirelessfl.scenario.base import CoreVariant, External, Family, Rule, Section, Steps
+from wirelessfl.scenario.base import CoreVariant, External, Rule, Section, Steps
 from wirelessfl.scenario.consistency import scenario_rules
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.shape import family_at, keys_of, section_at, type_of
 from wirelessfl.scenario.uplink import OverTheAir

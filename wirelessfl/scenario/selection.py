@@ -8,12 +8,12 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
     External,
-    Family,
     Probability,
     Reference,
     Share,
     key,
 )
+from wirelessfl.scenario.family import Family
 
 
 class SelectAll(CoreVariant, core="wirelessfl.learning.selection:SelectAll"):

@@ -6,12 +6,12 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Decay,
     External,
-    Family,
     NonNegativeSingle,
     PositiveSingle,
     Reference,
     key,
 )
+from wirelessfl.scenario.family import Family
 
 
 class ServerSgd(CoreVariant, core="wirelessfl.learning.server_optimizers:ServerSgd"):

@@ -12,7 +12,8 @@ from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, core_schema
 
-from wirelessfl.scenario.base import Family, Says, Section, Steps, StepsOf
+from wirelessfl.scenario.base import Says, Section, Steps, StepsOf
+from wirelessfl.scenario.family import Family
 
 
 def key_of(name: str, field: FieldInfo) -> str:

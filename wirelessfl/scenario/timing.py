@@ -8,7 +8,6 @@ from wirelessfl.scenario.base import (
     BitsPerSecond,
     CoreVariant,
     Count,
-    Family,
     Hertz,
     NonNegative,
     Rule,
@@ -17,6 +16,7 @@ from wirelessfl.scenario.base import (
     Wait,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.shape import ByShape
 
 Clock = Annotated[float, Field(ge=1e-3, le=1e18)]

@@ -8,7 +8,6 @@ from wirelessfl.scenario.base import (
     Count,
     Decay,
     External,
-    Family,
     PositiveSingle,
     Reference,
     Rule,
@@ -17,6 +16,7 @@ from wirelessfl.scenario.base import (
     StepsOf,
     key,
 )
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
 from wirelessfl.scenario.robust import MeanRule, RobustRule
 from wirelessfl.scenario.server_optimizer import ServerOptimizer, ServerSgd

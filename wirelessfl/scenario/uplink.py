@@ -10,7 +10,6 @@ from wirelessfl.scenario.base import (
     Count,
     Decibel,
     External,
-    Family,
     PositiveSingle,
     Probability,
     Rule,
@@ -19,6 +18,7 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.codec import Codec, NoCodec
+from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.jammer import Jammer, jamming_rules
 from wirelessfl.scenario.modulation import AnalogModulation, Modulation
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl

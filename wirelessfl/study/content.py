@@ -11,6 +11,7 @@ from wirelessfl.inputs import CHANNEL_FILE, LINK_LOG, file_fingerprint
 from wirelessfl.plugins import Sources
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import ImportedFading
+from wirelessfl.scenario.model import Torchvision
 from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.uplink import RecordedRate
 
@@ -45,9 +46,10 @@ _LATER: dict[tuple[str, ...], Any] = {
 def content_id(scenario: Scenario) -> str:
     """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
 
-    They cover every key with the value that counts, defaults included, the bytes of a file of imported channels or of
-    recorded links, and nothing else: not the order of the keys in the file, not its comments, not how a value was
-    written. Among n runs two different ones share an id with probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
+    They cover every key with the value that counts, defaults included, the bytes of a file of imported channels, of
+    recorded links or of weights, and nothing else: not the order of the keys in the file, not its comments, not how a
+    value was written. Among n runs two different ones share an id with probability below n²/2⁶⁵, about 3e-12 for
+    10,000 runs.
 
     Twelve more follow where the scenario names code from outside the package: of its sources, the user's modules that
     these import, and the versions of their packages. Where a text is not known, they are drawn anew.
@@ -64,6 +66,8 @@ def id_of(scenario: Scenario, sources: Sources | None) -> str:
     fading, rate = scenario.channel.fading, getattr(scenario.uplink, "rate", None)
     if isinstance(fading, ImportedFading):
         _name_the_bytes(scenario, CHANNEL_FILE, fading.file, tree["channel"]["fading"])
+    if isinstance(scenario.model, Torchvision):
+        _name_the_bytes(scenario, "model.weights", scenario.model.weights, tree["model"])
     if isinstance(rate, RecordedRate):
         _name_the_bytes(scenario, LINK_LOG, rate.file, tree["uplink"]["rate"])
     for path, value in _LATER.items():
