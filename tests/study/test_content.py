@@ -27,7 +27,7 @@ def of(overrides: dict[str, Any] | None = None, text: str = TEXT) -> str:
 def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     resolved = parse_scenario(TEXT).model_dump(mode="json", by_alias=True)
     assert resolved.pop("downlink") == {"model": "error_free"}
-    for added_later in ("validation", "test"):  # at the value that means what was done before
+    for added_later in ("validation", "test", "augment"):  # at the value that means what was done before
         assert resolved["data"].pop(added_later) is None
     assert (resolved["model"].pop("trainable"), resolved["model"].pop("lora")) == (".*", None)
     assert resolved["privacy"].pop("observer") is None
@@ -68,6 +68,7 @@ def test_how_it_was_written_does_not_count() -> None:
         {"timing.deadline_s": 3},
         {"model.trainable": "0.*"},
         {"model.lora": {}},
+        {"data.augment": {}},
         {"data.validation": {}},
         {"data.test": {}},
     ],

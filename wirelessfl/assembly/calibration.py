@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,7 @@ def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[
         "sample": [*model.feature_shape, model.num_classes],
         "optimizer": [type(training.optimizer).__name__, training.optimizer.decay > 0],
         "batch": [training.batch_size, training.sampling],
+        **({} if training.augmentation is None else {"augmentation": asdict(training.augmentation)}),
         "proximal": training.prox_mu > 0,
         "private": private and [type(part).__name__ for part in (private.gradients.clipping, private.gradients.noise)],
         "clients": clients,

@@ -23,11 +23,13 @@ from wirelessfl.learning import (
     ServerState,
 )
 from wirelessfl.learning.adapters import LowRankAdaptation, TrainedPart
+from wirelessfl.learning.augmentation import Augmentation
 from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.flat import INITIAL_MODEL
 from wirelessfl.learning.robust import RobustRule
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
+from wirelessfl.scenario.data import Augment
 from wirelessfl.scenario.mechanism import (
     ExternalMechanism,
     GradientNoise,
@@ -163,7 +165,22 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
         sampling=_sampling(training.privacy),
         prox_mu=objective.prox_mu,
         clip=scenario.uplink.clip,
+        augmentation=_augmentation(scenario.data.augment, model.feature_shape),
     )
+
+
+def _augmentation(augment: Augment | None, shape: tuple[int, ...]) -> Augmentation | None:
+    if augment is None:
+        return None
+    if len(shape) != 3:
+        raise ScenarioError(
+            f"data.augment: found a value with inputs of shape {shape}; allowed: null; images (channels, height, "
+            "width) alone are augmented"
+        )
+    side = min(shape[1:])
+    if augment.crop >= side:
+        raise ScenarioError(f"data.augment.crop: found {augment.crop} with images of {shape}; allowed: below {side}")
+    return Augmentation(**augment.model_dump())
 
 
 def _sampling(mechanism: Mechanism) -> Sampling:

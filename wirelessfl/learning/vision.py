@@ -10,8 +10,8 @@ import torch
 from wirelessfl.errors import DataError
 
 
-def torchvision_module(name: Literal["datasets", "models"]) -> ModuleType:
-    """``torchvision.datasets`` or ``.models``, also beside a torch that torchvision's compiled part does not fit.
+def torchvision_module(name: Literal["datasets", "models", "transforms"]) -> ModuleType:
+    """``torchvision.datasets`` or another part, also beside a torch that torchvision's compiled part does not fit.
 
     A CPU build of torch beside torchvision from the package index is such a pair: the import then ends in "operator
     torchvision::nms does not exist". Declaring the two operators is enough, for what is used here calls neither.

@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wirelessfl.inputs import ROOT_VARIABLE, data_folders
-from wirelessfl.scenario.base import CoreVariant, Count, External, NonNegative, Reference, Rule, Section, key
+from wirelessfl.scenario.base import (
+    CoreVariant,
+    Count,
+    External,
+    NonNegative,
+    Probability,
+    Reference,
+    Rule,
+    Section,
+    key,
+)
 from wirelessfl.scenario.family import Family
 from wirelessfl.scenario.own_data import Arrays, HuggingFace, ImageFolder, Leaf, Table
 from wirelessfl.scenario.partition import ClassesPartition, NaturalPartition, Partition
@@ -94,6 +104,18 @@ class HeldOut(Section):
     )
 
 
+class Augment(Section):
+    """Random changes of the images of each mini-batch, drawn anew whenever a sample is used."""
+
+    flip: Probability = key(0.5, "Probability that left and right are exchanged.")
+    crop: Annotated[int, Field(ge=0, le=4096)] = key(
+        0, "Largest shift of rows and of columns, each uniform [pixels]; what is not known is 0."
+    )
+    rotation: Annotated[float, Field(ge=0, le=180)] = key(
+        0.0, "Largest angle of a rotation, uniform [degrees]; bilinear, what is not known is 0."
+    )
+
+
 class Data(Section):
     """The data of the clients and of the test."""
 
@@ -113,6 +135,8 @@ class Data(Section):
         "Test samples out of each client's share; the test half of the set is then divided among the clients as well, "
         "behind the training half. null: the test half of the set.",
     )
+
+    augment: Augment | None = key(None, "Random changes of the images that clients train on. null: none.")
 
     def rules(self) -> list[Rule]:
         """Something is left to train on, and only samples that were divided are held out."""

@@ -18,6 +18,7 @@ from wirelessfl.scenario.uplink import RecordedRate
 # Keys that were added after runs had been stored, each with the value that means what was done before: with it a run
 # keeps its id
 _LATER: dict[tuple[str, ...], Any] = {
+    ("data", "augment"): None,
     ("data", "validation"): None,
     ("data", "test"): None,
     ("data", "dataset", "download"): False,

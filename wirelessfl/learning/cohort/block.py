@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.learning.augmentation import Augmentation
 from wirelessfl.learning.batches import Batches
 from wirelessfl.learning.population import Shards
 
@@ -94,6 +95,7 @@ class Batch(NamedTuple):
             sample of the same client.
         weights: (a, b), 1/divisor where present, else 0.
         divisor: (a,) what the sum over a batch is divided by.
+        changes: (a, b, 4) of the samples, where these are augmented; else None.
     """
 
     places: Tensor
@@ -102,6 +104,7 @@ class Batch(NamedTuple):
     present: Tensor
     weights: Tensor
     divisor: Tensor
+    changes: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ class BlockData:
         seen: (k,) samples in all batches of a client.
         consecutive: The first of ``inputs`` where the clients hold equally many samples that lie there one after the
             other, client after client; else None.
+        augmentation: What is done with the samples of a batch; None for nothing.
     """
 
     inputs: Tensor
@@ -127,38 +131,63 @@ class BlockData:
     batches: Sequence[Batch]
     seen: Tensor
     consecutive: int | None = None
+    augmentation: Augmentation | None = None
 
     @classmethod
-    def of(cls, shards: Shards, batches: Batches, like: Tensor) -> Self:
-        """Layout of the ``shards`` of k clients in their batches, on the device and in the dtype of ``like``."""
+    def of(
+        cls,
+        shards: Shards,
+        batches: Batches,
+        like: Tensor,
+        augmentation: Augmentation | None = None,
+        changes: Sequence[NDArray[np.float32]] = (),
+    ) -> Self:
+        """Layout of the ``shards`` of k clients in their batches, on the device and in the dtype of ``like``.
+
+        Args:
+            shards: The clients' samples.
+            batches: Their batches.
+            like: Of the dtype of the computation, on the device.
+            augmentation: What is done with the samples; None for nothing.
+            changes: With it, one array (S, k, B, 4) of what it draws.
+        """
         device = like.device
         index, sizes = shards.index.numpy(), shards.sizes.numpy()
         made_here = shards.targets.device.type == "cpu"
         samples = [shards.inputs.numpy(), shards.targets.numpy()] if made_here else []
-        sent = upload([index, sizes, batches.index, batches.counts, batches.divisor, *samples], device)
+        sent = upload([index, sizes, batches.index, batches.counts, batches.divisor, *changes, *samples], device)
         lying_there = [] if made_here else [shards.inputs, shards.targets]
-        return cls.laid_out([*sent, *lying_there], batches, like, _consecutive(index, sizes))
+        return cls.laid_out([*sent, *lying_there], batches, like, _consecutive(index, sizes), augmentation)
 
     @classmethod
-    def laid_out(cls, sent: Sequence[Tensor], batches: Batches, like: Tensor, consecutive: int | None) -> Self:
+    def laid_out(
+        cls,
+        sent: Sequence[Tensor],
+        batches: Batches,
+        like: Tensor,
+        consecutive: int | None,
+        augmentation: Augmentation | None = None,
+    ) -> Self:
         """The data from what lies on the device: nothing more is sent.
 
         Args:
             sent: Of the k clients: (k, n_max) rows of their samples, (k,) numbers of samples; places, counts and
-                divisors of ``batches``; (N, *feature) inputs and (N,) targets.
+                divisors of ``batches``; with an augmentation its changes; (N, *feature) inputs and (N,) targets.
             batches: The same on the host.
             like: Of the dtype of the computation, on the device.
             consecutive: See the attribute.
+            augmentation: Likewise.
         """
-        rows_of, sizes, places, counts, divisor, inputs, targets = sent
+        rows_of, sizes, places, counts, divisor, *changes, inputs, targets = sent
         device = like.device
         padding = torch.arange(rows_of.shape[1], device=device) >= sizes[:, None]
         own_rows = torch.where(padding, rows_of[:, :1], rows_of)
         divisor = divisor.to(like.dtype)
         rows = own_rows.expand(len(places), -1, -1).gather(2, places)
         present = torch.arange(places.shape[2], device=device) < counts[:, :, None]
-        steps = _per_step((places, rows, targets[rows], present, present / divisor[:, :, None], divisor), batches)
-        return cls(inputs.to(like.dtype), targets, own_rows, steps, counts.sum(dim=0), consecutive)
+        whole = (places, rows, targets[rows], present, present / divisor[:, :, None], divisor, *changes)
+        steps = _per_step(whole, batches)
+        return cls(inputs.to(like.dtype), targets, own_rows, steps, counts.sum(dim=0), consecutive, augmentation)
 
     @property
     def clients(self) -> int:
@@ -171,6 +200,13 @@ class BlockData:
             return self.inputs_at(self.own_rows)
         samples = self.inputs[self.consecutive : self.consecutive + self.own_rows.numel()]
         return samples.view(*self.own_rows.shape, *self.inputs.shape[1:])
+
+    def inputs_of(self, batch: Batch) -> Tensor:
+        """(a, b, *feature) the samples of a step, augmented where they are."""
+        samples = self.inputs_at(batch.rows)
+        if self.augmentation is None or batch.changes is None:
+            return samples
+        return self.augmentation(samples, batch.changes)
 
     def inputs_at(self, rows: Tensor) -> Tensor:
         """(a, b, *feature) the samples in ``rows`` (a, b)."""
@@ -187,12 +223,13 @@ def _consecutive(index: NDArray[np.int64], sizes: NDArray[np.int64]) -> int | No
 
 
 def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:
-    # Division of (S, k, B) tensors, and (S, k) ones, by steps, active clients and the largest batch
+    # Division of (S, k, B, ...) tensors, and (S, k) ones, by steps, active clients and the largest batch
     steps = [Batch(*parts) for parts in zip(*(values.unbind(0) for values in whole), strict=True)]
     active = (np.arange(len(steps))[:, None] < batches.steps).sum(axis=1)
     width = np.maximum(1, batches.counts.max(axis=1, initial=0))
     uneven = (active < len(batches.steps)) | (width < batches.index.shape[2])
     for step in np.flatnonzero(uneven).tolist():
         a, b = int(active[step]), int(width[step])
-        steps[step] = Batch(*(values[:a, :b] if values.ndim == 2 else values[:a] for values in steps[step]))
+        parts = (values for values in steps[step] if values is not None)
+        steps[step] = Batch(*(values[:a, :b] if values.ndim >= 2 else values[:a] for values in parts))
     return steps

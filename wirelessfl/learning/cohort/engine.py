@@ -55,7 +55,7 @@ def train_cohort(
         population: The clients' data.
         clients: (n,) the clients to train, each once.
         training: What each of them does.
-        streams: Random streams of the run; the purpose used here is ``batch_order``.
+        streams: Random streams of the run; the purposes used here are ``batch_order`` and ``augmentation``.
         round_index: Communication round, from 1.
         plan: How to compute it.
         transform: Per-sample clipping and noise; None trains on plain batch gradients. Like ``population``, it is
@@ -123,7 +123,11 @@ class _Cohort:
             own = self.objective(positions)
             training, correction = replace(training, prox_mu=own.prox_mu), own.correction
         with torch.no_grad(), precision_scope(self.plan):
-            data = BlockData.of(self.population.shards(members), batches, self.start)
+            augmentation, changes = training.augmentation, []
+            if augmentation is not None:
+                stream = self.streams.nodes("augmentation", self.round_index, members)
+                changes = [augmentation.drawn(stream, sizes, batches.index)]
+            data = BlockData.of(self.population.shards(members), batches, self.start, augmentation, changes)
             if self.transform is None:
                 return train_plainly(self.model, self.start, training, data, correction).report(positions)
             attempt = partial(self._train_privately, positions, training, data, self.transform, correction)
@@ -163,7 +167,8 @@ def train_plainly(
         data: Of the clients.
         correction: (k, d) added to every gradient, on the device; None for none.
     """
-    models = _linear_models(model, start, data) if training.optimizer.linear and correction is None else None
+    in_span = training.optimizer.linear and correction is None and data.augmentation is None
+    models = _linear_models(model, start, data) if in_span else None
     return LocalRun(models or _sampled_models(model, start, data), training, data, correction).train()
 
 

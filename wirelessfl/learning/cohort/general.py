@@ -54,7 +54,7 @@ class GeneralModels(MatrixModels):
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         active = len(batch.rows)
         gradient, losses = self.gradients.weighted(
-            self.matrix[:active], self.data.inputs_at(batch.rows), batch.targets, batch.weights
+            self.matrix[:active], self.data.inputs_of(batch), batch.targets, batch.weights
         )
         self.accumulated[0][:active].mul_(decay).add_(gradient)
         return losses
@@ -62,7 +62,7 @@ class GeneralModels(MatrixModels):
     @override
     def samples(self, batch: Batch) -> SampleGradients:
         parameters = self.matrix[: len(batch.rows)]
-        inputs = self.data.inputs_at(batch.rows)
+        inputs = self.data.inputs_of(batch)
         return GeneralSampleGradients(self.gradients, parameters, inputs, batch.targets, batch.present)
 
 

@@ -150,11 +150,12 @@ class BlockMemory:
         counts = _hollow(np.int64, *shape, value=width)
         batches = Batches(_hollow(np.int64, *shape, width), counts, _hollow(np.float64, *shape, value=1), steps)
         arrays = [_hollow(np.int64, clients, samples), own, batches.index, batches.counts, batches.divisor]
+        arrays += [] if training.augmentation is None else [_hollow(np.float32, *batches.index.shape, 4)]
         rows = 1 if self.population.lasting_bytes else clients * samples
         made = [_hollow(np.float32, rows, *self.model.feature_shape), _hollow(np.int64, rows)]
         length, places = places_of([*arrays, *made])
         sent = unpack(torch.empty(length, dtype=torch.uint8, device=_META), [*arrays, *made], places)
-        return BlockData.laid_out(sent, batches, start, None)
+        return BlockData.laid_out(sent, batches, start, None, training.augmentation)
 
 
 def _hollow(dtype: type[np.generic], *shape: int, value: float = 0) -> NDArray[Any]:

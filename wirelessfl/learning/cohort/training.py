@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.errors import precondition
+from wirelessfl.learning.augmentation import Augmentation
 from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.optimizers import Optimizer
@@ -36,6 +37,7 @@ class LocalTraining:
         sampling: ``shuffle`` or ``poisson`` (rate min(1, batch_size / n_i)).
         prox_mu: μ of the proximal term (μ/2)‖w − w̄‖² (Li et al., "FedProx", MLSys 2020); 0 for none.
         clip: τ, the update Δ_i = w_i − w̄ is scaled to this norm where it exceeds it; None for no clipping.
+        augmentation: What is done with each sample of a batch before the model sees it; None for nothing.
 
     Raises:
         ValueError: if a number is out of range, or not exactly one of ``epochs`` and ``steps`` is given.
@@ -49,6 +51,7 @@ class LocalTraining:
     sampling: Sampling = "shuffle"
     prox_mu: float = 0.0
     clip: float | None = None
+    augmentation: Augmentation | None = None
 
     def __post_init__(self) -> None:
         either = (1 if self.epochs is None else self.epochs), (1 if self.steps is None else self.steps)

@@ -149,13 +149,13 @@ class StackedModels(MatrixModels):
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         weights, into = self._views(len(batch.rows))
-        inputs = self.data.inputs_at(batch.rows)
+        inputs = self.data.inputs_of(batch)
         return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
     @override
     def samples(self, batch: Batch) -> SampleGradients:
         weights, _ = self._views(len(batch.rows))
-        logits, saved = self.program.forward(weights, self.data.inputs_at(batch.rows))
+        logits, saved = self.program.forward(weights, self.data.inputs_of(batch))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(self.matrix.dtype))
         passed = self.program.backward(weights, saved, delta)
         # Norms and sums are formed in the precision of the parameters, also where products are not.
