@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_roots, find_files, not_found
+from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found
 
 FOLDERS = ("cifar-10-batches-py", "CIFAR10/cifar-10-batches-py", "CIFAR10", ".")
 TRAIN_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -42,6 +43,7 @@ class BatchForm:
 
     Attributes:
         name: Of the set, in messages.
+        folders: Where its files may lie below the root.
         labels: Key of the labels in a batch.
         classes: How many there are.
         mean: Of each colour of the training pixels, black 0 and white 1.
@@ -49,6 +51,7 @@ class BatchForm:
     """
 
     name: str = "CIFAR-10"
+    folders: tuple[str, ...] = FOLDERS
     labels: str = "labels"
     classes: int = 10
     mean: tuple[float, ...] = MEAN
@@ -57,8 +60,14 @@ class BatchForm:
 
 _CIFAR10 = BatchForm()
 # Means and deviations are those that its users give.
-_CIFAR100 = BatchForm("CIFAR-100", "fine_labels", 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
-_FOLDERS_100 = ("cifar-100-python", "CIFAR100/cifar-100-python", "CIFAR100", ".")
+_CIFAR100 = BatchForm(
+    "CIFAR-100",
+    ("cifar-100-python", "CIFAR100/cifar-100-python", "CIFAR100", "."),
+    "fine_labels",
+    100,
+    (0.5071, 0.4865, 0.4409),
+    (0.2673, 0.2564, 0.2762),
+)
 
 
 def _dtype(name: str, *_: object) -> np.dtype[Any]:
@@ -119,17 +128,15 @@ def load_cifar100(root: str | Path | None = None, split_seed: int = 0) -> Datase
         DataError: neither is there, or one is damaged.
     """
     roots = data_roots(root, "cifar100")
-    found = [[find_files(one, _FOLDERS_100, [half]) for half in ("train", "test")] for one in roots]
-    halves = next((pair for pair in found if any(pair)), None)
+    halves = halves_of_first(roots, partial(_read_if_there, form=_CIFAR100), ("train", "test"))
     if halves is None:
-        raise not_found("cifar100", roots, _FOLDERS_100, ["train", "test"])
-    train, test = (None if paths is None else read_batch(paths[0], _CIFAR100) for paths in halves)
-    return from_halves("cifar100", train, test, FINE_NAMES, split_seed)
+        raise not_found("cifar100", roots, _CIFAR100.folders, ["train", "test"])
+    return from_halves("cifar100", *halves, FINE_NAMES, split_seed)
 
 
-def _read_if_there(root: Path, name: str) -> Examples | None:
-    paths = find_files(root, FOLDERS, [name])
-    return None if paths is None else read_batch(paths[0])
+def _read_if_there(root: Path, name: str, form: BatchForm = _CIFAR10) -> Examples | None:
+    paths = find_files(root, form.folders, [name])
+    return None if paths is None else read_batch(paths[0], form)
 
 
 def read_batch(path: Path, form: BatchForm = _CIFAR10) -> Examples:
@@ -163,6 +170,6 @@ def read_batch(path: Path, form: BatchForm = _CIFAR10) -> Examples:
         f"{path}: `{form.labels}` must be a list of {len(data)} numbers 0 to {form.classes - 1}, one for each image",
         DataError,
     )
-    images = torch.from_numpy(data.reshape(-1, *SHAPE).astype(np.float32))
-    mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (form.mean, form.std))
-    return Examples(images.sub_(mean).div_(std), torch.tensor(labels, dtype=torch.int64))
+    mean, std = (255 * torch.tensor(constants) for constants in (form.mean, form.std))
+    images = normalised(data.reshape(-1, *SHAPE), mean, std)
+    return Examples(images, torch.tensor(labels, dtype=torch.int64))

@@ -1,17 +1,21 @@
-"""Files of datasets: where they lie, plain or gzipped, and arrays in IDX."""
+"""Files of datasets: where they lie, plain or gzipped, their halves, pixels in bytes, and arrays in IDX."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, MissingDataError, precondition
 from wirelessfl.inputs import ROOT_VARIABLE, data_folders
+
+Half = TypeVar("Half")
 
 
 def data_roots(root: str | Path | None, dataset: str) -> tuple[Path, ...]:
@@ -53,6 +57,33 @@ def not_found(dataset: str, roots: Sequence[Path], folders: Sequence[str], names
     return MissingDataError(
         f"{dataset}: found none of {', '.join(names)} (plain or .gz) in {places}; set data.dataset.root"
     )
+
+
+def halves_of_first(
+    roots: Sequence[Path], read: Callable[[Path, str], Half | None], names: tuple[str, str]
+) -> tuple[Half | None, Half | None] | None:
+    """The training and the test half in the first of ``roots`` that holds one of them; None where none does.
+
+    Args:
+        roots: Folders.
+        read: From a folder and the name of a half to the half; None where it is not there.
+        names: Of the training and of the test half.
+    """
+    found = (tuple(read(root, name) for name in names) for root in roots)
+    return next(((train, test) for train, test in found if train is not None or test is not None), None)
+
+
+def normalised(images: NDArray[np.uint8], mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
+    """(N, C, height, width) pixels less their mean, over their standard deviation.
+
+    Args:
+        images: (N, C, height, width) bytes.
+        mean: (C,) of the bytes of each channel. In single precision, and rounded as it always was: fingerprints of
+            datasets in recorded runs depend on every bit.
+        std: (C,) likewise.
+    """
+    pixels = torch.from_numpy(np.ascontiguousarray(images).astype(np.float32))
+    return pixels.sub_(mean[:, None, None]).div_(std[:, None, None])
 
 
 _UNSIGNED_BYTE = 0x08

@@ -10,7 +10,7 @@ import torch
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_roots, find_files, not_found, read_idx
+from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found, read_idx
 
 SIDE = 28
 
@@ -75,8 +75,8 @@ class IdxSource:
             DataError,
         )
         upright = images.transpose(0, 2, 1) if self.transposed else images
-        pixels = torch.from_numpy(upright.astype(np.float32)[:, None])
-        return Examples(pixels.sub_(255 * self.mean).div_(255 * self.std), torch.from_numpy(targets))
+        mean, std = (torch.tensor([255 * one]) for one in (self.mean, self.std))
+        return Examples(normalised(upright[:, None], mean, std), torch.from_numpy(targets))
 
 
 # Mean and standard deviation are those of the training images; tests compute them again from the files, of KMNIST not.
@@ -146,12 +146,7 @@ def _load(source: IdxSource, roots: Sequence[Path], split_seed: int) -> Dataset:
 
 
 def _halves(source: IdxSource, roots: Sequence[Path]) -> tuple[Examples | None, Examples | None] | None:
-    # Train and test of the first root that holds one of them; None where none does.
-    for root in roots:
-        train, test = source.read(root, source.train), source.read(root, source.test)
-        if train is not None or test is not None:
-            return train, test
-    return None
+    return halves_of_first(roots, source.read, (source.train, source.test))
 
 
 def _letters(examples: Examples | None) -> Examples | None:

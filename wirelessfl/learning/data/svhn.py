@@ -9,7 +9,7 @@ import torch
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_roots, find_files, not_found
+from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found
 
 FOLDERS = ("SVHN", ".")
 TRAIN, TEST = "train_32x32.mat", "test_32x32.mat"
@@ -29,12 +29,15 @@ def load_svhn(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
         DataError: neither file is there, or one is damaged.
     """
     roots = data_roots(root, "svhn")
-    found = [[find_files(one, FOLDERS, [half]) for half in (TRAIN, TEST)] for one in roots]
-    halves = next((pair for pair in found if any(pair)), None)
+    halves = halves_of_first(roots, _half, (TRAIN, TEST))
     if halves is None:
         raise not_found("svhn", roots, FOLDERS, [TRAIN, TEST])
-    train, test = (None if paths is None else _read(paths[0]) for paths in halves)
-    return from_halves("svhn", train, test, CLASS_NAMES, split_seed)
+    return from_halves("svhn", *halves, CLASS_NAMES, split_seed)
+
+
+def _half(root: Path, name: str) -> Examples | None:
+    paths = find_files(root, FOLDERS, [name])
+    return None if paths is None else _read(paths[0])
 
 
 def _read(path: Path) -> Examples:
@@ -59,6 +62,5 @@ def _read(path: Path) -> Examples:
     )
     digits = labels.astype(np.int64).ravel()
     precondition(digits.min() >= 1 and digits.max() <= 10, f"{path}: y must hold the numbers 1 to 10", DataError)
-    pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(3, 2, 0, 1)).astype(np.float32))
-    mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (MEAN, STD))
-    return Examples(pixels.sub_(mean).div_(std), torch.from_numpy(digits % 10))
+    mean, std = (255 * torch.tensor(constants) for constants in (MEAN, STD))
+    return Examples(normalised(images.transpose(3, 2, 0, 1), mean, std), torch.from_numpy(digits % 10))
