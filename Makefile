@@ -38,10 +38,10 @@ docs: setup
 
 # One torch thread a worker: OpenMP barriers suffer when workers share the cores.
 test: lint docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
+	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto -m 'not slow'
 
 test-all: lint docs papers-smoke
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --ignore tests/publications/test_smoke.py
+	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto --ignore tests/publications/test_smoke.py
 
 # Two rounds of every study of every paper in its small size, with all that is made of them.
 papers-smoke: setup

@@ -4,49 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from benchmarks import (
-    air,
-    dp,
-    machine,
-    scaling,
-    secagg,
-    shell,
-    start,
-    study_workers,
-    trace_writer,
-    vector_radio,
-    workloads,
-)
-from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
+from benchmarks import machine
+from benchmarks.catalogue import GROUPS, collect_cases
+from benchmarks.check import check
+from benchmarks.measurement import Row, measure_in_turn
 from benchmarks.peers import attempt, peer_cases
 from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
 
-SECAGG = "secagg"
 WIDTH = 140  # a table that is broken to the 80 columns of a file is of no use to anybody
-GROUPS = (
-    "W1",
-    "W2",
-    "W3",
-    dp.GROUP,
-    air.GROUP,
-    vector_radio.GROUP,
-    SECAGG,
-    shell.GROUP,
-    trace_writer.GROUP,
-    study_workers.GROUP,
-    start.GROUP,
-    *scaling.CURVES,
-)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="Tiny settings in this process: shows that everything works, not how fast.")
 @click.option("--only", multiple=True, type=click.Choice(GROUPS), help="Measure this group; may be repeated.")
 @click.option("--runs", type=click.IntRange(min=1), help="Samples of each case. Default: 5, with --quick 1.")
@@ -69,7 +42,9 @@ GROUPS = (
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default="results/benchmarks", show_default=True
 )
+@click.pass_context
 def main(
+    context: click.Context,
     quick: bool,
     only: tuple[str, ...],
     runs: int | None,
@@ -83,6 +58,8 @@ def main(
 
     Groups that are not measured keep their lines of an earlier run.
     """
+    if context.invoked_subcommand is not None:
+        return
     console = Console()
     console.width = max(console.width, WIDTH)
     runs = runs or (1 if quick else 5)
@@ -115,46 +92,7 @@ def save(records: Sequence[Record], out: Path) -> None:
     draw(everything, out / "benchmarks.png")
 
 
-def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case]:
-    """All cases but the machine's and the peers'; ``rounds`` shortens the workloads."""
-    chosen = [each.smaller() if quick else each for each in workloads.WORKLOADS]
-    if rounds is not None:
-        chosen = [replace(each, rounds=rounds) for each in chosen]
-    fedavg, private, _ = chosen
-    runner: Runner = in_this_process if quick else in_fresh_process
-    return [
-        *workloads.workload_cases(chosen, threads, runner),
-        *dp.mechanism_cases(private, threads, runner),
-        *dp.noise_cases(quick=quick),
-        *air.air_cases(threads, quick=quick),
-        *vector_radio.vector_cases(quick=quick),
-        *secagg_cases(quick=quick),
-        *shell.shell_cases(fedavg, threads, runner, quick=quick),
-        *trace_writer.trace_cases(quick=quick),
-        *study_workers.study_cases(quick=quick),
-        *start.start_cases(quick=quick),
-        *scaling.scaling_cases(threads, runner, quick=quick),
-    ]
-
-
-def secagg_cases(*, quick: bool) -> list[Case]:
-    """Rounds of secure aggregation against their cryptography alone."""
-    chosen = (secagg.Case(30, 1_000, 2, 2),) if quick else secagg.CASES
-
-    def measure(case: secagg.Case) -> Sample:
-        return Sample(secagg.compare(case, repeats=1).cpu_ratio)
-
-    return [
-        Case(
-            SECAGG,
-            f"n = {case.num_clients:,}, d = {case.dimension:,}, {case.colluding} colluding",
-            "× floor, CPU",
-            partial(measure, case),
-            most=2,
-        )
-        for case in chosen
-    ]
-
+main.add_command(check)
 
 if __name__ == "__main__":
     main()

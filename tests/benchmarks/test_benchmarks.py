@@ -12,7 +12,8 @@ import torch
 from click.testing import CliRunner
 
 import wirelessfl as wfl
-from benchmarks.__main__ import GROUPS, main
+from benchmarks.__main__ import main
+from benchmarks.catalogue import GROUPS
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, best_reference, measure_in_turn, steady
 from benchmarks.peers import attempt, peer_cases

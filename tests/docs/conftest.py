@@ -19,7 +19,12 @@ CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"),
 
 @pytest.fixture(scope="session")
 def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the site, built as `make docs` builds it; the processes of pytest-xdist share one."""
+    """Folder of the site: the one that `make test` has just built, or one built as `make docs` builds it.
+
+    The processes of pytest-xdist share one.
+    """
+    if "BUILT_SITE" in os.environ:
+        return Path(os.environ["BUILT_SITE"])
     shared = "PYTEST_XDIST_WORKER" in os.environ
     place = tmp_path_factory.getbasetemp().parent if shared else tmp_path_factory.mktemp("site")
     with (place / "site.lock").open("w") as lock:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks.__main__ import GROUPS
+from benchmarks.catalogue import GROUPS
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import Case, Row, Sample
 from benchmarks.report import to_records, write_csv
