@@ -171,6 +171,7 @@ def test_a_run_is_portable_and_verified_from_anywhere(
     assert call("replay", alone / "trace.h5", "--verify", "--quiet").exit_code == 0
 
 
+@pytest.mark.slow
 def test_other_data_are_no_difference_of_the_run(elsewhere: Path, tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     scenario = load_scenario(folder / "placed.yaml")

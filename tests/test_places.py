@@ -242,6 +242,7 @@ def test_a_replay_does_not_replace_a_run(copied: Path, run: Path) -> None:
     assert content(copied) == before
 
 
+@pytest.mark.slow
 def test_a_replay_goes_where_a_replay_and_exports_lie(copied: Path) -> None:
     exports = [("--export", form) for form in get_args(Format)]
     for more in (("--set", "rounds=1"), *exports, ("--set", "training.epochs=2")):
@@ -337,6 +338,7 @@ def test_a_run_in_progress_is_not_disturbed(running: tuple[subprocess.Popen[str]
     assert verified.exit_code == 0, verified.stderr
 
 
+@pytest.mark.slow
 def test_a_killed_run_holds_nothing(running: tuple[subprocess.Popen[str], Path], scenario: Path, run: Path) -> None:
     process, out = running
     process.send_signal(signal.SIGKILL)

@@ -79,6 +79,7 @@ def run_in(environment: Path, folder: Path, *command: str) -> subprocess.Complet
     return subprocess.run(command, cwd=folder, env=kept | {"PATH": path}, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_installed_command_runs_quickstart_from_another_folder(environment: Path, tmp_path: Path) -> None:
     where = run_in(environment, tmp_path, "python", "-c", "import wirelessfl; print(wirelessfl.__file__)")
     assert Path(where.stdout.strip()).is_relative_to(environment), where.stderr
@@ -90,6 +91,7 @@ def test_the_installed_command_runs_quickstart_from_another_folder(environment: 
     assert {"trace.h5", "scenario.yaml", "summary.json", "summary.png", "timeline.png"} <= made
 
 
+@pytest.mark.slow
 def test_the_demo_runs_in_the_unpacked_source(environment: Path, source: Path) -> None:
     (environment / ".installed").touch()  # what the recipe installs from an index is there already
     done = run_in(environment, source, "make", "demo", f"VENV={environment}")

@@ -30,6 +30,7 @@ def normal(seed: int, events: int = EVENTS, dimension: int = DIMENSION) -> Value
     return np.random.default_rng(shifted(seed)).standard_normal((events, dimension))
 
 
+@pytest.mark.slow
 def test_sound_noise_fails_no_more_often_than_stated() -> None:
     """At a rate of 20 % over 300 records; more than 20 % of failures would be the bounds' fault."""
     failures = sum(bool(noise_faults(record(normal(1000 + trial)), 0.2)) for trial in range(300))

@@ -15,6 +15,7 @@ import wirelessfl as wfl
 from tests.analysis.audit_examples import audited, built
 from tests.simulation.scenarios import small
 from tests.simulation.test_pilots import N0
+from tests.speed import rest_slow
 from tests.test_api import StopAfter, assert_same_trace
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.counterfactual import changed_scenario, run_counterfactual
@@ -39,7 +40,7 @@ def moving(name: str) -> Scenario:
     return small(**{"channel__correlation": {"model": "clarke", "doppler_hz": 200.0}, **CASES[name]})
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", rest_slow(CASES))
 def test_a_trace_with_blocks_is_resumed_verified_and_replayed(name: str, tmp_path: Path) -> None:
     whole = wfl.simulate(moving(name), tmp_path / "whole", device="cpu", threads=1, pictures=False)
     with pytest.raises(RunInterrupted):

@@ -152,6 +152,7 @@ def test_long_names_stay_within_the_figure(runs: dict[str, wfl.Result], tmp_path
     assert any("".join(text.get_text().split()).startswith(long) for text in found.figure.legends[0].get_texts())
 
 
+@pytest.mark.slow
 def test_bands_of_two_seeds_leave_curves_readable(finished: Study) -> None:
     figure = compare([finished]).figure
     for axes in figure.axes:

@@ -98,6 +98,7 @@ def test_a_run_of_any_kind_can_be_explored(driver: Any, name: str, tmp_path: Pat
     explore(driver, [run.trace], tmp_path)
 
 
+@pytest.mark.slow
 def test_several_runs_on_one_page(driver: Any, tmp_path: Path) -> None:
     kinds = ("ideal, one round, no events", "failures of every kind")
     traces = [

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from wirelessfl import cli
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.comparison import FREE_ATTRIBUTES, FREE_DATASETS, Comparison
@@ -246,7 +247,7 @@ def test_every_dataset_and_attribute_of_a_run_that_did_not_end_counts(
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_slow(KINDS, fast=3))
 def test_a_clean_trace_is_the_same_and_everything_is_counted(kind: str, pair_of: Callable[..., Pair]) -> None:
     pair = pair_of(kind)
     comparison = pair.compare(pair.recorded)
@@ -388,6 +389,7 @@ def test_some_rounds_leave_the_others_and_the_totals_out(pair_of: Callable[..., 
     assert "rounds that were not asked for" in reasons["test_loss"]
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_verified_but_for_its_cause(pair_of: Callable[..., Pair], tmp_path: Path) -> None:
     pair = pair_of("over the air", "interrupted")
     comparison = pair.compare(altered(pair, tmp_path, set_attribute, "status", "failed"))
@@ -411,6 +413,7 @@ wfl.simulate(small(rounds=3, **KINDS[sys.argv[1]]), sys.argv[2], device="cpu", t
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_verified_and_what_is_not_committed_is_no_part_of_it(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     command = [sys.executable, "-c", KILLED, "over the air", str(folder)]

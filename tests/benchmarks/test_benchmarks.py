@@ -23,23 +23,21 @@ from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
 from benchmarks.report import Record, merge, read_csv, to_records, write_csv
 from benchmarks.scaling import DIMENSION, Curve, with_dimension
 from benchmarks.shell import on_demand
-from benchmarks.start import GROUP as START
 from benchmarks.start import Starts, folders_read, forget_files
-from benchmarks.study_workers import GROUP as STUDY
 from benchmarks.study_workers import steady_rate
 from benchmarks.workloads import WORKLOADS, Workload, draw_prototypes
+from tests.speed import rest_slow
 
 
-@pytest.mark.parametrize("left_out", [{STUDY, START}, pytest.param(set(), marks=pytest.mark.slow)], ids=["most", "all"])
-def test_quick_run_of_everything(left_out: set[str], tmp_path: Path) -> None:
-    """Studies and starts begin processes, which takes longer than all others."""
-    only = [f"--only={group}" for group in GROUPS if group not in left_out]
-    arguments = ["--quick", "--threads", "1", "--out", str(tmp_path), *(only if left_out else ())]
+@pytest.mark.parametrize("only", rest_slow([["W1", "air"], []]), ids=["some", "all"])
+def test_quick_run_of_everything(only: list[str], tmp_path: Path) -> None:
+    options = [f"--only={group}" for group in only]
+    arguments = ["--quick", "--threads", "1", "--out", str(tmp_path), *options]
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     with (tmp_path / "benchmarks.csv").open(encoding="utf-8") as file:
         groups = {line["group"] for line in csv.DictReader(file)}
-    assert groups == {*GROUPS, "machine"} - left_out
+    assert groups == {*(only or GROUPS), "machine"}
     assert (tmp_path / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -94,6 +94,7 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch:
     assert call.rehearse(call.Wanted(within_s=0.0), tmp_path, None) == 0
 
 
+@pytest.mark.slow
 def test_a_process_that_leads_no_group_ends_alone() -> None:
     text = "import time\nfrom benchmarks.gpu.child import end_with_input\nend_with_input()\ntime.sleep(600)"
     with program(text, stdin=subprocess.DEVNULL) as running:

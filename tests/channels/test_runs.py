@@ -81,6 +81,7 @@ def test_verify_tells_other_channels(here: Path) -> None:
     assert "channel.fading.file: the data here are not those that the run was recorded with" in result.stderr
 
 
+@pytest.mark.slow
 def test_an_archive_has_the_file_or_names_it(here: Path) -> None:
     simulated()
     named = invoke("pack", "run", "--out", "named.zip")

@@ -91,6 +91,7 @@ def verdict(result: Result) -> tuple[int, bool]:
     return result.exit_code, bool(found["not_tested"]) and not found["contradicts_ledger"]
 
 
+@pytest.mark.slow
 def test_a_scenario_on_files_is_audited_where_they_are(
     tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,6 +202,7 @@ def test_altered_sources_of_a_trace_do_not_run(own: Path, tmp_path: Path, start:
     assert not list(tmp_path.rglob("ran"))
 
 
+@pytest.mark.slow
 def test_another_policy_is_replayed_on_the_recorded_sources(own: Path, start: Start) -> None:
     change = ("replay", "run/trace.h5", "--set", "uplink.snr_db=5", "--json", "--quiet", "--allow-plugins")
     here = start(own, *change)
@@ -251,6 +252,7 @@ def test_a_worker_refuses_what_the_study_did_not_begin_with(tmp_path: Path, star
     assert str(outcome.error).startswith("edited_scale.py: not the version with which the study began")
 
 
+@pytest.mark.slow
 def test_a_study_computes_edited_runs_again_and_keeps_the_others(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def run(scenario: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_run_takes_any_format_and_resumes_in_another(run: Path, scenario: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(run, tmp_path / "run")
     said = invoke("simulate", scenario, "--out", folder, "--resume", "--figures", "pdf", "--width", "column")

@@ -271,6 +271,7 @@ def test_a_limit_on_the_size_of_files(limit: int, place: Path, tmp_path: Path) -
         assert resumed.exit_code == 0, resumed.stderr
 
 
+@pytest.mark.slow
 def test_a_complete_run_is_summarised_where_nothing_can_be_written(place: Path, tmp_path: Path) -> None:
     whole = copy(place / "run", tmp_path / "whole", *(file.name for file in (place / "run").iterdir()))
     trace = copy(place / "run", tmp_path / "trace", "trace.h5")

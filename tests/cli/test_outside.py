@@ -111,6 +111,7 @@ def test_an_audit_of_an_optimizer_from_outside_is_refused_with_the_reason(tmp_pa
     assert result.exit_code == 3 and f"training.optimizer.name ({HERE}:Signs)" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_study_over_members_from_outside(tmp_path: Path) -> None:
     signs = {"name": f"{HERE}:Signs", "lr": 0.01}
     path = write_study(tmp_path, grid={"training.optimizer": [{"name": "sgd"}, signs]}, seeds=1)
@@ -136,6 +137,7 @@ def test_code_from_outside_that_ends_the_process_is_no_success(fault: str, words
     assert re.search(rf"Error: \S*test_misfits.py:\d+ in Forgetful.step: .*{words}", result.stderr), result.stderr
 
 
+@pytest.mark.slow
 def test_a_study_records_runs_that_end_their_process_or_read_its_input(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import sys\nfrom wirelessfl.learning import FedAvg\nclass Exits(FedAvg):\n"

@@ -102,6 +102,7 @@ def test_what_is_made_of_it_lies_beside_it(
     assert {file.name for file in there.iterdir()} == {"paper.zip", "paper-replay", "changed", "paper-report.html"}
 
 
+@pytest.mark.slow
 def test_a_run_that_differs_is_told_by_the_name_in_the_archive(run: Path, there: Path, unpacked_in: Path) -> None:
     altered = there / "altered"
     shutil.copytree(run, altered)
@@ -135,6 +136,7 @@ def test_an_archive_of_a_study(study: Path, there: Path, unpacked_in: Path) -> N
     assert not [*unpacked_in.iterdir()]
 
 
+@pytest.mark.slow
 def test_of_a_study_that_has_not_ended_the_complete_runs_are_packed(study: Path, there: Path) -> None:
     copy = there / "pair"
     shutil.copytree(study, copy)
@@ -192,6 +194,7 @@ def test_data_go_along_where_they_are_asked_for(there: Path, tmp_path: Path, unp
 GAINS = "\n".join(["round,client,re,im", *(f"{index},{client},0.5,1" for index in range(1, 4) for client in range(6))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["./plugins/gains.csv", "summary.json"])
 def test_data_may_have_any_relative_name(name: str, there: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"

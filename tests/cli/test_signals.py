@@ -157,6 +157,7 @@ def test_a_command_stops_at_any_moment(name: str, bench: Bench) -> None:
     assert 130 in codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_workers_of_a_study_end_with_it(second: bool, bench: Bench) -> None:
     process = bench.start("study", f"workers-{second}")

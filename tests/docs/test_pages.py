@@ -15,6 +15,9 @@ from tests.docs.stand_ins import missing, put_in_place
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 SLOW = {
+    "explanation/compression.md",
+    "explanation/over-the-air.md",
+    "tutorials/own-policy.md",
     "tutorials/first-study.md",
     "tutorials/over-the-air-against-digital.md",
     "tutorials/researchers-day.md",
@@ -25,7 +28,7 @@ SLOW = {
     "how-to/replay.md",
     "how-to/share.md",
     "how-to/watch.md",
-}  # which start processes, as other tests do
+}  # which start processes, as other tests do, or take long
 NEEDS = {"how-to/tune.md": ("optuna",)}  # packages that no extra brings
 WITHOUT_SNIPPETS = {"cite.md", "reference/stability.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 

@@ -75,6 +75,7 @@ def test_every_model_equals_the_plain_loop(name: str, sampling: Sampling) -> Non
     compare(model, population, training, ExecutionPlan(chunk=4), [4, 1, 3, 0, 5, 2])
 
 
+@pytest.mark.slow
 def test_resnet_equals_the_plain_loop() -> None:
     model = FlatModel(lambda: resnet18_gn((3, 8, 8), 3), (3, 8, 8), 3)
     population = RandomPopulation(np.array([3, 2]), (3, 8, 8))

@@ -120,6 +120,7 @@ def test_every_optimizer_takes_the_noised_gradient(optimizer: Optimizer, samplin
     compare(model, population, LocalTraining(optimizer, 0.02, batch_size=8, steps=5, sampling=sampling), False, 16)
 
 
+@pytest.mark.slow
 def test_resnet_equals_the_loop_over_samples() -> None:
     model = FlatModel(lambda: resnet18_gn((3, 8, 8), 3), (3, 8, 8), 3)
     population = RandomPopulation(np.array([2, 2]), (3, 8, 8))

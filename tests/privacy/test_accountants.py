@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.speed import rest_slow
 from wirelessfl.privacy import SampledGaussian, composed_epsilon, gaussian_epsilon, zcdp_epsilon
 from wirelessfl.privacy.accountants import Uses
 
@@ -40,7 +41,7 @@ def one_step_epsilon(z: float, q: float, *, exchange: bool, delta: float) -> flo
     return high
 
 
-@pytest.mark.parametrize(("z", "q"), [(0.7, 0.2), (1.0, 0.01), (2.0, 0.5)])
+@pytest.mark.parametrize(("z", "q"), rest_slow([(0.7, 0.2), (1.0, 0.01), (2.0, 0.5)]))
 @pytest.mark.parametrize("exchange", [False, True])
 def test_pld_of_one_step_equals_the_integral(z: float, q: float, exchange: bool) -> None:
     expected = one_step_epsilon(z, q, exchange=exchange, delta=DELTA)
@@ -49,7 +50,7 @@ def test_pld_of_one_step_equals_the_integral(z: float, q: float, exchange: bool)
     assert found >= expected - 1e-6
 
 
-@pytest.mark.parametrize(("z", "q", "count"), [(1.0, 0.01, 1000), (0.8, 0.1, 30), (3.0, 0.3, 200)])
+@pytest.mark.parametrize(("z", "q", "count"), rest_slow([(1.0, 0.01, 1000), (0.8, 0.1, 30), (3.0, 0.3, 200)]))
 @pytest.mark.parametrize("exchange", [False, True])
 def test_pld_equals_dp_accounting_at_its_default_interval(z: float, q: float, count: int, exchange: bool) -> None:
     import dp_accounting
@@ -79,6 +80,7 @@ def test_pld_composes_plain_and_sampled_mechanisms() -> None:
     assert together == pytest.approx(composed_epsilon(0.0, nearly_plain, DELTA, "pld"), rel=3e-4)
 
 
+@pytest.mark.slow
 def test_pld_by_prefix_equals_pld_at_once() -> None:
     """A growing run reuses what it composed before; the order of mechanisms does not matter."""
     events = [(SampledGaussian(1.0 + 0.1 * k, 0.1), k + 1) for k in range(6)]
@@ -87,6 +89,7 @@ def test_pld_by_prefix_equals_pld_at_once() -> None:
     assert composed_epsilon(0.0, tuple(reversed(events)), DELTA, "pld") == pytest.approx(growing[-1], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_pld_of_distinct_multipliers_equals_dp_accounting() -> None:
     import dp_accounting
     from dp_accounting.pld import PLDAccountant

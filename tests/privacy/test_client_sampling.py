@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from tests.privacy.rounds import facts_of
+from tests.speed import rest_slow
 from wirelessfl.privacy import (
     ServerNoiseRelease,
     Statement,
@@ -153,7 +154,7 @@ def in_time(taken: tuple[int, ...], done: NDArray[np.float64], quorum: int) -> l
 
 @pytest.mark.parametrize("quorum", [4, 2, 1])
 @pytest.mark.parametrize("scheme", ["poisson", "uniform"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_slow(range(3)))
 def test_no_choice_of_the_others_costs_more_than_is_charged(seed: int, scheme: Any, quorum: int) -> None:
     """Four clients, two of them ready at one instant and some away, and every neighbour, over all selections."""
     generator = np.random.default_rng(seed)
@@ -178,7 +179,7 @@ def test_no_choice_of_the_others_costs_more_than_is_charged(seed: int, scheme: A
             assert exact <= ledger_epsilon(clients, rate, 1, unamplified, adjacency, scheme) * (1 + 1e-3)
 
 
-@pytest.mark.parametrize(("clients", "rounds"), [(50, 20), (100, 50), (100, 1)])
+@pytest.mark.parametrize(("clients", "rounds"), rest_slow([(50, 20), (100, 50), (100, 1)]))
 def test_clients_who_collude_know_who_of_them_was_selected(clients: int, rounds: int) -> None:
     """One client a round, all but one of them collude: they know in which rounds the honest one was there.
 

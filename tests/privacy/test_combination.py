@@ -75,6 +75,7 @@ def test_two_releases_of_one_route_in_a_round_are_one_participation() -> None:
     np.testing.assert_array_equal(epsilons(*releases), epsilons(*releases[:2]))
 
 
+@pytest.mark.slow
 def test_worst_client_is_that_of_all_clients_whatever_the_order_of_reading() -> None:
     """Reading after every release equals reading once, for many clients with different batches and shares."""
     rng = np.random.default_rng(8)

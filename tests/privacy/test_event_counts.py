@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from wirelessfl.privacy.account import EventCounts
 from wirelessfl.privacy.accountants import _composed_pld
@@ -34,6 +35,7 @@ def test_the_uses_of_a_client_beyond_a_million_events() -> None:
     assert counts.uses_of(np.array([0, 1, 2])) == [((some, 3), (other, 3)), ((some, 3),), ()]
 
 
+@pytest.mark.slow
 def test_more_distinct_mechanisms_than_python_may_recurse() -> None:
     """1,100 multipliers that differ in the ninth place compose to what one of them does, used 1,100 times."""
     interval, steps = 2.0**-4, 1100

@@ -103,6 +103,7 @@ def test_event_counts_merge_what_was_added_in_pieces() -> None:
     assert total.sum() == dense.sum()
 
 
+@pytest.mark.slow
 def test_reading_in_between_does_not_change_the_worst_client() -> None:
     rng = np.random.default_rng(12)
     facts = facts_of(rng.integers(50, 200, 12))

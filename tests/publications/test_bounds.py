@@ -68,6 +68,7 @@ def local_sgd_means(many: list[Scenario], traces: list[Path]) -> NDArray[np.floa
     return np.array([local_sgd_curve(scenario, trace) for scenario, trace in zip(many, traces, strict=True)])
 
 
+@pytest.mark.slow
 def test_devices_that_differ_stay_below_the_proven_bound_alone(differing: list[Path]) -> None:
     """The printed theorem leaves room for the noise alone, and the mean is twice that after twelve rounds."""
     count, means = np.arange(1, ROUNDS + 1), local_sgd_means(scenarios("zcdp-secure-aggregation", 0), differing)
@@ -85,6 +86,7 @@ def test_all_devices_stay_below_both_bounds(point: int, tmp_path: Path) -> None:
         surely_below(means, bound(count, *local_sgd_setting(many[0])))
 
 
+@pytest.mark.slow
 def test_upcycled_stays_below_the_proven_bound(upcycled: list[Path]) -> None:
     curves = np.array(
         [

@@ -80,6 +80,7 @@ def test_table_of_clipping_rules() -> None:
     assert next(row for row in rows if row["m"] == 8192)["ε of one release, σ = 1"] == "∞"
 
 
+@pytest.mark.slow
 def test_verdicts() -> None:
     found = [judge(claim, NO_RUNS) for claim in SECTION_CLAIMS]
     assert [one.outcome is Outcome.CONFIRMED for one in found] == [True, False, False, True]

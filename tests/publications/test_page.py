@@ -111,6 +111,7 @@ def test_the_committed_verdicts_are_those_of_the_committed_numbers(name: str) ->
     assert all(len(seeds) >= 5 for seeds in judged.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_page_takes_its_numbers_from_results(name: str) -> None:
     page = ROOT / "docs" / "papers" / f"{name}.md"

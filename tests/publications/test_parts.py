@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,20 +25,22 @@ from publications.studies import STUDIES
 from publications.tables import Tables
 from publications.texts import duration
 from tests.publications.example import ABOUT, EXAMPLE, RULE, TABLES
+from tests.speed import rest_slow
 from wirelessfl.summary.style import CYCLE, ROLES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Path:
-    """Small with everything, full with one point of which a seed is missing and one that is complete."""
-    write_page(EXAMPLE, TABLES, tmp_path)
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small with everything, full with one point of which a seed is missing and one that is complete; read only."""
+    folder = tmp_path_factory.mktemp("both")
+    write_page(EXAMPLE, TABLES, folder)
     first = TABLES.study("first")
     runs = tuple(run for run in first.runs if run.point[RULE] != "same" or run.seed < 3)
     table = replace(first, runs=runs, stored=len(runs))
-    write_page(EXAMPLE, Tables({**ABOUT, "size": "full", "runs": {"first": 9}}, {"first": table}), tmp_path)
-    return tmp_path
+    write_page(EXAMPLE, Tables({**ABOUT, "size": "full", "runs": {"first": 9}}, {"first": table}), folder)
+    return folder
 
 
 def test_a_claim_is_judged_at_the_largest_size_that_has_it(both: Path) -> None:
@@ -74,10 +77,10 @@ def test_a_theorem_that_is_judged_without_runs_is_of_no_size(both: Path) -> None
     assert judge_all(EXAMPLE, read_results(EXAMPLE, both))[5].at_paper_size == ""  # not tested
 
 
-def test_the_forest_plot_goes_when_no_claim_has_an_effect(both: Path) -> None:
-    folder = both / "papers" / EXAMPLE.name
+def test_the_forest_plot_goes_when_no_claim_has_an_effect(both: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(both, tmp_path / "both")) / "papers" / EXAMPLE.name
     assert (folder / "claims.png").exists()
-    write_page(replace(EXAMPLE, claims=EXAMPLE.claims[4:]), TABLES, both)
+    write_page(replace(EXAMPLE, claims=EXAMPLE.claims[4:]), TABLES, tmp_path / "both")
     assert not list(folder.glob("claims*.svg")) and not (folder / "claims.png").exists()
 
 
@@ -141,7 +144,7 @@ def test_our_setting_is_read_from_the_study_files() -> None:
         parts.setting_rows(replace(ota, setting=(Setting("users", "50", "clients.size"),)))
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=list(PAPERS))
+@pytest.mark.parametrize("paper", rest_slow(PAPERS.values()), ids=list(PAPERS))
 def test_what_a_paper_declares_is_there(paper: Paper) -> None:
     """Its settings have their keys, its coverage its headings, and its sizes their files."""
     assert len(parts.setting_rows(paper)) == len(paper.setting)

@@ -19,6 +19,7 @@ from publications.tuning import Score, Sweep, Trial, TunedMethod, at_the_edge, s
 from publications.tuning_command import tune_paper
 from publications.tuning_page import choice_rows, draw_sweep, tuning_lines, write_sweep_figure
 from publications.tuning_runs import read_trials, run_sweep, tuned_file, tuned_study, tuning_design, write_trials
+from tests.speed import rest_slow
 from wirelessfl.errors import ScenarioError
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -110,7 +111,7 @@ def test_no_seed_of_tuning_is_reported(paper: str, sweep: Sweep) -> None:
     assert not set(range(1, sweep.reported + 1)) & set(sweep.seeds)
 
 
-@pytest.mark.parametrize("paper", SWEEPS)
+@pytest.mark.parametrize("paper", rest_slow(SWEEPS))
 def test_every_setting_is_a_scenario_with_validation_samples_and_noise_of_its_own(paper: str) -> None:
     for sweep in SWEEPS[paper]:
         if sweep.size == "small":

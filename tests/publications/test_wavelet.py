@@ -151,6 +151,7 @@ def test_gains_are_drawn_with_the_papers_own(tables: Tables) -> None:
     assert first.get_title() == "over DP-SGD"
 
 
+@pytest.mark.slow
 def test_medium_has_the_papers_clients_and_data() -> None:
     """Rounds, epochs and seeds are cut, and nothing else."""
     for size, rounds, epochs, seeds in (("medium", 20, 5, 3), ("full", 300, 50, 5)):

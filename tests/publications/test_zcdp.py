@@ -107,6 +107,7 @@ def test_gradient_norms_are_told_apart_by_the_intervals_of_two_means(ours: float
     assert gradient_norms_apart(Tables({"size": "small"}, {study: empty})).outcome is Outcome.NOT_TESTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_full_size_publishes_the_epsilon_that_it_states(kind: str) -> None:
     """Devices in turn: nobody has more rounds than the noise is set for, whether the sum hides one in ten or in one."""

@@ -43,6 +43,7 @@ def test_noise_of_the_device_does_not_cross_the_flat_part() -> None:
     assert min(1 / (2 * one.samples) for one in UPLOADS) / 1e-3 >= 50
 
 
+@pytest.mark.slow
 def test_verdicts() -> None:
     found = {claim.text: judge(claim, NO_RUNS) for claim in ZCDP.claims}
     assert found["Each device has the (ε, δ) of Theorem 1."].outcome not in (Outcome.CONFIRMED, Outcome.NOT_TESTED)

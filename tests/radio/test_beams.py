@@ -148,6 +148,7 @@ def test_random_beams_serve_as_many_clients_as_published(gamma_db: float, publis
     assert abs(heard - rounds * clients * probability) < 4.5 * error  # one false alarm in 1.5e5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "receiver", [SumReceiver(3), RandomBeam(3, Streams(1)), MaxMinBeam(3), MaxMinBeam(2, 0.3), MaxMinBeam(1)]
 )

@@ -51,6 +51,7 @@ def envelope() -> np.ndarray:
     return np.abs(clarke_fading(CROSSING_TIMES, DOPPLER, 10_000, np.random.default_rng(shifted(32))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.3, 0.7, 1.2])
 def test_clarke_crosses_levels_at_the_closed_form_rate(envelope: np.ndarray, level: float) -> None:
     """Upward crossings of |h| = ρ: sqrt(2π) f_D ρ e^{−ρ²} a second; their spread is taken from the counts."""
@@ -126,6 +127,7 @@ def test_bad_arguments_are_refused() -> None:
         clarke_fading(LAGS, -1.0, 2, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_one_link_over_time_has_the_power_and_the_spectrum_it_states() -> None:
     """Averaged over 2,000/f_D: power 1 within 0.1 dB, and J0 within the stated 1/N, up to 2π f_D τ = 3N/2.
 
@@ -160,6 +162,7 @@ def kluyver(level: float) -> float:
     return float(root * integrate.simpson(density, x=r))
 
 
+@pytest.mark.slow
 def test_a_gain_is_gaussian_up_to_the_stated_error() -> None:
     """E|h|⁴ = 2 − 1/N, and deep fades are less likely than e^{−g} says by the part 1/(2N)."""
     for level in (1e-3, 1e-2):

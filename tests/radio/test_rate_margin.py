@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
+from tests.speed import rest_slow
 from tests.statistics import assert_mean, shifted
 from wirelessfl.radio import channel_given_estimate, outage_power
 from wirelessfl.radio.csi import Estimator
@@ -57,7 +58,7 @@ def counted_on(estimator: Estimator) -> tuple[NDArray[np.float64], NDArray[np.fl
     ("mean_snr_db", "share"),
     [pytest.param(0.0, 0.77, marks=pytest.mark.slow), (17.0, 0.86), pytest.param(30.0, 0.90, marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("estimator", ["ls", "mmse"])
+@pytest.mark.parametrize("estimator", rest_slow(["ls", "mmse"]))
 def test_one_percent_is_lost_on_rayleigh_fading_and_the_rate_is_what_it_costs(
     mean_snr_db: float, share: float, estimator: Estimator
 ) -> None:
@@ -68,7 +69,7 @@ def test_one_percent_is_lost_on_rayleigh_fading_and_the_rate_is_what_it_costs(
     assert ratio == pytest.approx(share, abs=0.005)
 
 
-@pytest.mark.parametrize("rician_k", [0.5, 8.0])
+@pytest.mark.parametrize("rician_k", rest_slow([0.5, 8.0]))
 @pytest.mark.parametrize("error_std", [0.05, 0.3])
 def test_the_share_that_is_lost_beside_a_line_of_sight(rician_k: float, error_std: float) -> None:
     count = COUNT // 4

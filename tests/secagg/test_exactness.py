@@ -68,7 +68,8 @@ def test_secagg_with_every_set_of_dropouts(num_clients: int, threshold: int) -> 
     check_all_dropouts(num_clients, complete_neighbourhood(num_clients, threshold))
 
 
-@pytest.mark.parametrize("threshold", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", [2, 3])
 def test_secagg_plus_with_every_set_of_dropouts(threshold: int) -> None:
     check_all_dropouts(5, Neighbourhood(2, threshold))
 

@@ -66,6 +66,7 @@ def test_both_columns_compose_every_multiplier() -> None:
     assert end["epsilon_accounted"] > 1.2 * constant["epsilon_accounted"]  # the last rounds cost most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["published", "accounted"])
 def test_noise_meets_a_target_of_either_column(target: str) -> None:
     forecast = rehearse(build_simulation(du(epsilon=3.0, target=target), PLAN))

@@ -329,6 +329,7 @@ def test_a_ledger_that_takes_the_streams_for_as_many_jammers_is_found(monkeypatc
     assert audit_simulation(build_simulation(scenario, PLAN), "arrays", trials=300).contradicts_ledger
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("antennas", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_trace_has_an_axis_of_the_jammer_and_is_verified(antennas: int, tmp_path: Path) -> None:
     scenario = jammed(antennas, 2, rounds=2, channel__correlation={"model": "gauss_markov", "doppler_hz": 2.0})

@@ -135,7 +135,8 @@ def test_studies_are_listed_shown_and_copied_apart_from_scenarios(tmp_path: Path
     assert load_study(tmp_path / "snr-clients.yaml").runs == load_study("snr-clients").runs
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_leaves_what_resume_continues(workers: int, tmp_path: Path, inline: InlineWorkers) -> None:
     """The signal that a terminal sends, in the middle of as many runs as there are workers."""
     grid = {"uplink.snr_db": [0, 10][:workers]}
@@ -217,6 +218,7 @@ def test_a_finished_study_opens_from_python(finished: Study) -> None:
     assert wfl.open_study(finished.path).to_dataframe().equals(finished.to_dataframe())
 
 
+@pytest.mark.slow
 def test_a_study_ends_with_a_report(tmp_path: Path, inline: InlineWorkers) -> None:
     file = write_study(tmp_path, grid=GRID)
     result = invoke("study", file, "--workers", "1", "--out", tmp_path / "out", "--quiet")

@@ -87,6 +87,7 @@ def test_keys_added_later_leave_the_ids_of_stored_runs_alone() -> None:
         assert content_id(wfl.load_scenario("zcdp-secagg-adult", overrides=adult | change)) != "d394de750a312b77"
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_every_process() -> None:
     code = (
         "import sys; from wirelessfl.scenario import parse_scenario; from wirelessfl.study.content import content_id\n"

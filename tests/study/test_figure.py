@@ -58,12 +58,12 @@ def drawn(one: Study, monkeypatch: pytest.MonkeyPatch, width_in: float = PAGE_IN
         ((), 1, 1),
         ((SNR,), 1, 2),
         ((TOGETHER,), 1, 2),
-        ((SNR, COUNT), 1, 4),
+        pytest.param((SNR, COUNT), 1, 4, marks=pytest.mark.slow),
         ((DEADLINE, ALGORITHM), 1, 3),
-        ((SNR, ALGORITHM, COUNT), 2, 4),
+        pytest.param((SNR, ALGORITHM, COUNT), 2, 4, marks=pytest.mark.slow),
         ((SNR, ALGORITHM, DEADLINE, COUNT), 4, 4),
         ((Factor(("rounds",), ((5,),)), SNR), 1, 2),  # what does not vary takes no room
-        ((MANY, SNR), 1, 7),
+        pytest.param((MANY, SNR), 1, 7, marks=pytest.mark.slow),
         pytest.param((SNR, MANY, COUNT), 12, 4, marks=pytest.mark.slow),
     ],
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from tests.speed import rest_slow
 from tests.study.test_figure import ALGORITHM, COUNT, DEADLINE, MANY, SNR, study
 from tests.summary.reading import assert_readable, figures_of
 from wirelessfl.study import Factor, Study, band
@@ -107,7 +108,7 @@ def test_categories_alone_have_the_colours_of_their_curves(tmp_path: Path) -> No
     assert [point.get_color() for point in points] == [line.get_color() for line in curves.lines]
 
 
-@pytest.mark.parametrize("width", [COLUMN_IN, PAGE_IN])
+@pytest.mark.parametrize("width", rest_slow([COLUMN_IN, PAGE_IN]))
 @pytest.mark.parametrize(
     "factors",
     [(SNR, COUNT), (UPLINKS,), (COUNT, UPLINKS), (SNR, ALGORITHM, DEADLINE), (MANY, SNR)],

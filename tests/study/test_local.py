@@ -104,6 +104,7 @@ def test_killed_workers_lose_nothing_and_do_nothing_twice(workers: int, tmp_path
     assert workers_of(os.getpid()) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_its_worker_is_recorded_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deadly_fading.py").write_text(
         "import os, signal\n"
@@ -123,7 +124,8 @@ def test_a_run_that_kills_its_worker_is_recorded_as_failed(tmp_path: Path, monke
     assert "2 worker processes died of it, the last by SIGKILL" in study.failures[0].error
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_warning_is_in_the_log_once(workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "odd_fading.py").write_text(
         "import warnings\n"

@@ -27,6 +27,7 @@ FAILING = {"uplink.jammer": [{"epsilon": 2.0, "power_db": -20}, None]}
 """The first point asks for jamming that its power never reaches; the second is fine."""
 
 
+@pytest.mark.slow
 def test_every_run_is_the_one_of_simulate(finished: Study, tmp_path: Path) -> None:
     assert {record.status for record in finished.records} == {"complete"}
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3, 6]}, seeds=2)
@@ -39,6 +40,7 @@ def test_every_run_is_the_one_of_simulate(finished: Study, tmp_path: Path) -> No
                 assert np.array_equal(rows[name], trace[name], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_the_same_seed_meets_the_same_channels_at_all_points(finished: Study) -> None:
     channels = {}
     for record in finished.records:

@@ -87,6 +87,7 @@ def test_a_run_of_quickstart_imports_nothing_that_it_does_not_need(tmp_path: Pat
         assert (tmp_path / "run" / name).stat().st_size > 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("apart")
 def test_the_figures_are_those_that_are_drawn_here(trace: Path, tmp_path: Path) -> None:
     from wirelessfl.summary.run_figures import draw_run

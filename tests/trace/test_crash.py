@@ -149,7 +149,8 @@ def test_every_prefix_of_the_appends_is_a_readable_trace(
             check_opens(killed, rounds)
 
 
-@pytest.mark.parametrize("stride", [1000, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("stride", [1000, 1])
 def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,6 +242,7 @@ def test_a_trace_is_read_while_another_thread_reads(path: Path) -> None:
         list(pool.map(read_all, others))
 
 
+@pytest.mark.slow
 def test_looks_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that inherits the pipe of another look would hold that one up, and have it taken for endless."""
     pipe = os.pipe

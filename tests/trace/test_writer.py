@@ -307,8 +307,8 @@ def test_a_bad_record_is_refused_and_leaves_no_mark(bad: RoundRecord, message: s
         with pytest.raises(ValueError, match=message):
             writer.append(bad)
         writer.append(record(1, range(2)))
-    with open_trace(path) as dataset:
-        assert dataset["client_id"].to_numpy().tolist() == [[0, 1], [0, 1]]
+    with h5py.File(path) as file:  # in a twentieth of the time of `open_trace`
+        assert file["client_id"][()].tolist() == [[0, 1], [0, 1]]
 
 
 def test_secure_aggregation_stage_by_stage(path: Path) -> None:

@@ -131,6 +131,7 @@ def test_the_published_files(shared_data: Path) -> None:
     assert dataset.feature_shape == (len(NUMERIC) + categories,) == (107,)
 
 
+@pytest.mark.slow
 def test_the_weights_of_the_published_files_have_seven_digits_at_most(shared_data: Path) -> None:
     """Beyond its limit a weight would count as the limit."""
     raw = load_adult(shared_data, fnlwgt=True, scaling="none")

@@ -117,6 +117,7 @@ def test_a_folder_is_no_batch(tmp_path: Path) -> None:
         read_batch(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_shared_subset_and_the_constants(shared_data: Path) -> None:
     dataset = load_cifar10(shared_data)
     assert (len(dataset.train), len(dataset.test), dataset.feature_shape) == (10_000, 2_000, (3, 32, 32))

@@ -107,6 +107,7 @@ def test_halves_that_do_not_fit(tmp_path: Path, name: str, array: np.ndarray, sa
         load_mnist(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "load"), [(MNIST, load_mnist), (FASHION_MNIST, load_fashion_mnist)])
 def test_full_sets_and_their_constants(shared_data: Path, source: IdxSource, load: Callable[[Path], Dataset]) -> None:
     dataset = load(shared_data)

@@ -22,6 +22,7 @@ from tests.learning.private.slow import (
     SlowSampleMoo,
 )
 from tests.learning.test_cohort import MODELS, STREAMS, collect, make
+from tests.speed import rest_slow
 from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.cohort import CohortBlock, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.flat import FlatModel
@@ -104,7 +105,7 @@ def clips_after(blocks: list[CohortBlock]) -> dict[int, float]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", rest_slow(RULES, fast=2))
 def test_every_model_and_rule_equals_the_loop(name: str, rule: str) -> None:
     model, population = make(name)
     training = LocalTraining(SGD(0.5), 0.05, batch_size=8, steps=3, sampling="poisson", prox_mu=0.1)

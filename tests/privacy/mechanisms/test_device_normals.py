@@ -253,6 +253,7 @@ def test_a_kernel_that_fails_is_not_used(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not works(raises)
 
 
+@pytest.mark.slow
 def test_triton_is_imported_where_it_is_needed_only() -> None:
     """By one module, which on a CPU nothing imports."""
     package = Path(str(fused.__file__)).parents[3]

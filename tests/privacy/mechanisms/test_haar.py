@@ -14,6 +14,7 @@ from scipy import stats
 from tests.privacy.mechanisms.draws import draws, example_step
 from tests.privacy.range_sums import range_sum_noise_variance
 from tests.privacy.test_wavelet import transform_matrix
+from tests.speed import rest_slow
 from tests.statistics import assert_follows, assert_mean, assert_variance_gaussian
 from wirelessfl.privacy import element_noise_variance, haar_weights, lemma_1_variance, padded_length
 from wirelessfl.privacy.clipping import Constant
@@ -66,7 +67,7 @@ def test_norms_are_taken_sample_by_sample_and_chunk_by_chunk() -> None:
     assert torch.equal(plain, GaussianMechanism(Constant(1.0)).squared_norms(formed))
 
 
-@pytest.mark.parametrize("dimension", [1, 5, 64, 100])
+@pytest.mark.parametrize("dimension", rest_slow([5, 64, 1, 100], fast=2))
 def test_every_element_has_the_published_variance(dimension: int) -> None:
     """σ²C²(1/m² + Σ 4^−l) for every element inside the true dimension, and Gaussian."""
     variance = (0.7 * 1.9) ** 2 * element_noise_variance(padded_length(dimension))
@@ -82,6 +83,7 @@ def test_the_golden_variance() -> None:
     assert element_noise_variance(64) == pytest.approx(0.33350, abs=5e-6)
 
 
+@pytest.mark.slow
 def test_range_sums_and_elements_have_different_variances() -> None:
     """Lemma 1 speaks of range sums: the noise of one is far from that of an element, and both are as stated."""
     noise = draws(HaarMechanism(Constant(1.0)), 20_000, 64, sensitivity=1.0)

@@ -91,6 +91,7 @@ def test_dissimilarity_of_separated_classes() -> None:
         assert one.weight @ squares <= alike**2 * (one.gradient(theta) ** 2).sum()
 
 
+@pytest.mark.slow
 def test_the_minimum_is_one() -> None:
     one = problem(2)
     least = one.minimum()

@@ -49,6 +49,7 @@ def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray((first.conj() * second).real)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fading", fadings(), ids=lambda fading: type(fading).__name__)
 def test_at_any_moment_scattered_gains_are_rayleigh(fading: Fading) -> None:
     for moment in (Moment(1, 0.3), Moment(2, 0.9), Moment(7, 4.0)):

@@ -108,6 +108,7 @@ def test_a_fixed_rate_is_lost_as_often_as_gains_with_that_correlation_say(correl
     assert outage.mean() > 2 * -np.expm1(-0.1)
 
 
+@pytest.mark.slow
 @ageing
 def test_a_rate_of_each_piece_carries_what_the_channel_carries() -> None:
     """The upload is over when ∫ B log2(1 + γ(t)) dt, piece by piece, has reached its length."""
@@ -144,6 +145,7 @@ def test_pauses_take_time_and_no_energy() -> None:
     assert 0.1 < np.mean(paused) < 0.9
 
 
+@pytest.mark.slow
 @ageing
 @pytest.mark.parametrize(
     "rate",
@@ -202,6 +204,7 @@ def test_asynchronous_uploads_are_lost_by_the_piece_too() -> None:
     np.testing.assert_allclose(alone.slots["tx_time"], together.slots["tx_time"], rtol=1e-9)
 
 
+@pytest.mark.slow
 @ageing
 @pytest.mark.parametrize("protocol", ["pairwise_prf", "secagg", "secagg_plus"])
 def test_messages_of_secure_aggregation_are_lost_by_the_piece(protocol: str) -> None:
