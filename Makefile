@@ -9,7 +9,7 @@ DEV := $(VENV)/.installed-dev
 KERNEL := wirelessfl/privacy/mechanisms/normals/kernel.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all papers-smoke lint docs bench gpu dist clean
+.PHONY: setup demo checked test test-all papers-smoke lint docs bench gpu dist clean
 
 setup: $(DEV)
 
@@ -36,12 +36,17 @@ lint: setup
 docs: setup
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
 
-# One torch thread a worker: OpenMP barriers suffer when workers share the cores.
-test: lint docs
-	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto -m 'not slow'
+# One beside the other: each keeps one core busy.
+checked: setup
+	$(MAKE) --no-print-directory -j 2 lint docs
 
-test-all: lint docs papers-smoke
-	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto --ignore tests/publications/test_smoke.py
+# One torch thread a worker: OpenMP barriers suffer when workers share the cores.
+# Halves of the list keep the tests of a module together, which prepare things for the module once.
+test: checked
+	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+
+test-all: checked papers-smoke
+	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/publications/test_smoke.py
 
 # Two rounds of every study of every paper in its small size, with all that is made of them.
 papers-smoke: setup

@@ -7,16 +7,21 @@ from typing import Any
 
 import pytest
 
+_PARAMETER_SET = type(pytest.param())
+
 
 def rest_slow(values: Iterable[Any], fast: int = 1) -> list[Any]:
     """The same values for ``pytest.mark.parametrize``, all behind the first ``fast`` marked slow.
 
     Args:
-        values: of one parameter, or a tuple of each of several.
+        values: of one parameter, a tuple of each of several, or what ``pytest.param`` gives.
         fast: how many are left to every run.
     """
-    marked = []
-    for place, value in enumerate(values):
-        several = value if isinstance(value, tuple) else (value,)
-        marked.append(value if place < fast else pytest.param(*several, marks=pytest.mark.slow))
-    return marked
+    return [value if place < fast else _slow(value) for place, value in enumerate(values)]
+
+
+def _slow(value: Any) -> Any:
+    if isinstance(value, _PARAMETER_SET):
+        return pytest.param(*value.values, marks=(*value.marks, pytest.mark.slow), id=value.id)
+    several = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*several, marks=pytest.mark.slow)

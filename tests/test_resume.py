@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from wirelessfl import cli
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.errors import RunInterrupted, TraceError, VersionWarning
@@ -201,7 +202,7 @@ NONSENSE: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@pytest.mark.parametrize("name", rest_slow(NONSENSE, fast=8))
 def test_nonsense_behind_a_valid_checksum(name: str, folder: Path) -> None:
     identity = RunIdentity.of(read_attributes(folder / "trace.h5"))
     state = load_checkpoint(folder / "checkpoint.bin", identity)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from tests.summary.reading import assert_readable
 from wirelessfl.analysis.compare import compare
 from wirelessfl.analysis.report.page import report_html
@@ -90,7 +91,7 @@ def test_the_table_has_the_numbers_of_the_summaries(runs: dict[str, wfl.Result])
     assert {"participants_mean", "airtime", "energy", "epsilon_accounted"} <= set(table)
 
 
-@pytest.mark.parametrize("x", ["round", "sim_time", "energy"])
+@pytest.mark.parametrize("x", rest_slow(["round", "sim_time", "energy"]))
 def test_curves_are_those_of_the_traces(runs: dict[str, wfl.Result], x: str) -> None:
     results = [runs["air"], runs["late"]]
     figure = compare([runs["air"].folder, str(runs["late"].trace)], x).figure

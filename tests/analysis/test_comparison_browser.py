@@ -13,6 +13,7 @@ import wirelessfl as wfl
 from benchmarks.explorer import browser as start_browser
 from benchmarks.explorer import open_page
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from tests.study.conftest import work_inline
 from tests.study.studies import InlineWorkers, design
 from wirelessfl.analysis.report.page import write_report
@@ -67,7 +68,7 @@ def driver() -> Iterator[Any]:
     driver.quit()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", rest_slow(["light", "dark"]))
 @pytest.mark.parametrize("width", [1100, 390])
 def test_the_comparison_is_read_in_any_light_and_width(driver: Any, page: Path, theme: str, width: int) -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}

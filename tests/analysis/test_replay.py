@@ -13,6 +13,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.ledger import recompute_privacy
 from wirelessfl.analysis.replay.recording import open_recording, verify
@@ -57,17 +58,20 @@ def test_a_run_that_was_stopped_is_verified_as_far_as_it_came(recorded: Path, co
 
 @pytest.mark.parametrize(
     ("dataset", "place", "words"),
-    [
-        ("test_accuracy", 2, "test_accuracy in round 3"),
-        ("tx_energy", (1, 4), "tx_energy in round 2 of client 4"),
-        ("status", (0, 1), "status in round 1 of client 1"),
-        ("privacy/air_effective_noise_std", 3, "/privacy/air_effective_noise_std in round 4"),
-        ("events/time", 1, "/events/time in round 1"),
-        ("events/kind", -1, "/events/kind in round 4"),
-        ("model/weights", (0, 7), "/model/weights in round 2, number 7"),
-        ("samples", 2, "samples of client 2"),
-        ("client_epsilon_accounted", 5, "client_epsilon_accounted of client 5"),
-    ],
+    rest_slow(
+        [
+            ("test_accuracy", 2, "test_accuracy in round 3"),
+            ("tx_energy", (1, 4), "tx_energy in round 2 of client 4"),
+            ("status", (0, 1), "status in round 1 of client 1"),
+            ("privacy/air_effective_noise_std", 3, "/privacy/air_effective_noise_std in round 4"),
+            ("events/time", 1, "/events/time in round 1"),
+            ("events/kind", -1, "/events/kind in round 4"),
+            ("model/weights", (0, 7), "/model/weights in round 2, number 7"),
+            ("samples", 2, "samples of client 2"),
+            ("client_epsilon_accounted", 5, "client_epsilon_accounted of client 5"),
+        ],
+        fast=4,
+    ),
 )
 def test_one_changed_number_is_named(copy: Path, dataset: str, place: int | tuple[int, ...], words: str) -> None:
     with h5py.File(copy, "r+") as file:

@@ -12,6 +12,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.counterfactual import changed_scenario, run_counterfactual
 from wirelessfl.analysis.replay.paired import draw_paired, paired_rows
@@ -43,7 +44,7 @@ def recorded_run(scenario: Scenario, folder: Path) -> Path:
     return wfl.simulate(scenario, folder, device="cpu", threads=1, pictures=False).trace
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", rest_slow(CASES, fast=4))
 def test_the_same_policy_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(**CASES[name]), tmp_path / "x"))
     coverage = run_counterfactual(recording, recording.scenario, tmp_path / "again")

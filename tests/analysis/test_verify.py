@@ -334,13 +334,13 @@ LAYOUT: dict[str, Callable[[h5py.File], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", ALTERATIONS)
+@pytest.mark.parametrize("name", rest_slow(ALTERATIONS, fast=5))
 def test_an_alteration_is_found(name: str, pair_of: Callable[..., Pair], tmp_path: Path) -> None:
     pair = pair_of("over the air")
     assert pair.finds(altered(pair, tmp_path, ALTERATIONS[name]))
 
 
-@pytest.mark.parametrize("name", LAYOUT)
+@pytest.mark.parametrize("name", rest_slow(LAYOUT, fast=8))
 def test_another_layout_is_found_or_refused(name: str, pair_of: Callable[..., Pair], tmp_path: Path) -> None:
     pair = pair_of("over the air")
     path = altered(pair, tmp_path, LAYOUT[name])

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import wirelessfl as wfl
+from tests.speed import rest_slow
 from wirelessfl import outputs
 from wirelessfl.cli import main
 from wirelessfl.errors import OutputError
@@ -85,7 +86,7 @@ COMMANDS = [
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", rest_slow(COMMANDS), ids=lambda command: command[0])
 def test_a_full_standard_output(command: tuple[str, ...], place: Path, tmp_path: Path) -> None:
     named = [word.replace("OUT", str(tmp_path / "out")) for word in command]
     with FULL.open("w") as full:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tests.learning.device_recorder import META, HostTraffic, host_traffic
 from tests.learning.plain_loop import RandomPopulation
 from tests.learning.test_cohort import MODELS, OPTIMIZERS, SIZES, STREAMS
+from tests.speed import rest_slow
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import GradientTransform, LocalTraining, StepContext
 from wirelessfl.learning.cohort.block import BlockData
@@ -126,7 +127,7 @@ def test_every_model(name: str, sampling: Sampling) -> None:
     assert traffic(name, training, sizes=sizes) == []
 
 
-@pytest.mark.parametrize(("optimizer", "lr"), OPTIMIZERS, ids=repr)
+@pytest.mark.parametrize(("optimizer", "lr"), rest_slow(OPTIMIZERS, fast=2), ids=repr)
 @pytest.mark.parametrize("prox_mu", [0.0, 0.3])
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("name", ["mlp", "plug-in"])
@@ -164,7 +165,7 @@ PRIVATE: dict[str, tuple[ClippingRule, NoiseMechanism]] = {
 
 
 @pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("how", PRIVATE)
+@pytest.mark.parametrize("how", rest_slow(PRIVATE, fast=3))
 @pytest.mark.parametrize("name", ["mlp", "cnn_mnist", "plug-in"])
 def test_every_private_transform(how: str, name: str) -> None:
     training = LocalTraining(Adam(), 0.01, batch_size=6, steps=3, sampling="poisson", prox_mu=0.1, clip=0.3)
@@ -224,7 +225,7 @@ def test_launches_in_sample_space_do_not_grow_with_the_clients() -> None:
 
 
 @pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("how", PRIVATE)
+@pytest.mark.parametrize("how", rest_slow(PRIVATE, fast=3))
 @pytest.mark.parametrize("name", ["mlp", "cnn_mnist", "plug-in"])
 def test_launches_of_private_training_do_not_grow_with_the_clients(how: str, name: str) -> None:
     training = LocalTraining(Adam(), 0.01, batch_size=6, steps=2, clip=0.3)

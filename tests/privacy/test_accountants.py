@@ -102,7 +102,7 @@ def test_pld_of_distinct_multipliers_equals_dp_accounting() -> None:
     assert found == pytest.approx(accountant.get_epsilon(DELTA), rel=2e-4)
 
 
-@pytest.mark.parametrize("z", [1e-6, 1e-3, 0.02])
+@pytest.mark.parametrize("z", rest_slow([1e-6, 1e-3, 0.02]))
 def test_pld_survives_losses_that_would_exhaust_memory(z: float) -> None:
     """The wavelet's true multiplier is σ/m with m near a million."""
     found = composed_epsilon(0.0, poisson(z, 0.1, 100), DELTA, "pld")

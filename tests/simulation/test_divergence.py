@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from tests.simulation.scenarios import run, small
+from tests.speed import rest_slow
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.api import make_plan, simulate
 from wirelessfl.cli import main
@@ -147,7 +148,7 @@ def test_a_healthy_run_says_nothing(tmp_path: Path) -> None:
     assert (summary["status"], summary["diverged_in"], summary["updates_not_finite"]) == ("complete", None, 0)
 
 
-@pytest.mark.parametrize("stop", [{}, {"stop__accuracy": 0.01}, {"stop__diverged": False}])
+@pytest.mark.parametrize("stop", rest_slow([{}, {"stop__accuracy": 0.01}, {"stop__diverged": False}]))
 def test_a_run_that_its_outputs_ended_is_finished_and_verified(tmp_path: Path, stop: dict[str, Any]) -> None:
     scenario = exploding(uplink={"kind": "ideal"}, **stop)
     if "stop__accuracy" in stop:

@@ -11,6 +11,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import PLAN, run, small
+from tests.speed import rest_slow
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
@@ -209,7 +210,7 @@ MECHANISMS = {
 }
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", rest_slow(MECHANISMS, fast=4))
 def test_every_mechanism_ships_as_a_scenario_and_trains(name: str) -> None:
     assert name in {shipped.name for shipped in list_shipped()}
     _, rounds, _ = run(load_scenario(name, {"rounds": MECHANISMS[name], "evaluate.every": MECHANISMS[name]}))

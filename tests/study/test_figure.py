@@ -169,7 +169,9 @@ ODD = Factor(("data.dataset.root",), (("$\\nope$",), ("_under",), ("a^b$c$\\",),
 
 
 @pytest.mark.parametrize(
-    "factors", [(ODD,), (ODD, SNR), (SNR, ODD), (SNR, ODD, COUNT)], ids=["alone", "columns", "colours", "rows"]
+    "factors",
+    [(ODD,), (ODD, SNR), (SNR, ODD), (SNR, ODD, COUNT)],
+    ids=["alone", "columns", "colours", "rows"],
 )
 def test_values_of_a_study_are_no_mathematics(
     tmp_path: Path, factors: tuple[Factor, ...], monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ import xarray as xr
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from wirelessfl.errors import InputError
 from wirelessfl.summary.axes import (
     X_AXES,
@@ -38,15 +39,18 @@ def run(folder: Path, **changes: Any) -> xr.Dataset:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"uplink": WATTS},
-        {"uplink": WATTS, "timing": {"switched_capacitance": 1e-28}},
-        {"uplink": {**AIR, "jammer": {"epsilon": 1.0}}},
-        {"uplink": {"kind": "secure_aggregation", "tx_power_dbm": 10}},
-        {"uplink": WATTS, "aggregation": ASYNCHRONOUS, "evaluate__every": 2},
-        {"uplink": AIR, "topology": {"kind": "multi_cell", "rings": 1}, "clients__count": 14},
-        {"uplink": WATTS, "faults": {"availability": {"model": "bernoulli", "p": 0.5}}},
-    ],
+    rest_slow(
+        [
+            {"uplink": WATTS},
+            {"uplink": WATTS, "timing": {"switched_capacitance": 1e-28}},
+            {"uplink": {**AIR, "jammer": {"epsilon": 1.0}}},
+            {"uplink": {"kind": "secure_aggregation", "tx_power_dbm": 10}},
+            {"uplink": WATTS, "aggregation": ASYNCHRONOUS, "evaluate__every": 2},
+            {"uplink": AIR, "topology": {"kind": "multi_cell", "rings": 1}, "clients__count": 14},
+            {"uplink": WATTS, "faults": {"availability": {"model": "bernoulli", "p": 0.5}}},
+        ],
+        fast=3,
+    ),
     ids=["digital", "computing", "air", "secure", "asynchronous", "cells", "absences"],
 )
 def test_joules_are_the_sum_of_what_clients_and_jammer_spent(tmp_path: Path, changes: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from wirelessfl.summary.numbers import last_finite, to_json
 from wirelessfl.summary.picture import draw_summary
 
@@ -43,7 +44,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", rest_slow(CASES, fast=5))
 def test_every_kind_of_run_has_a_picture(name: str, tmp_path: Path) -> None:
     result = wfl.simulate(small(**CASES[name]), tmp_path / "run", device="cpu")
     assert result.picture.stat().st_size > 20_000

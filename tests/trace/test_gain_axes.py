@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
+from tests.speed import rest_slow
 from tests.trace.traces import header, plain_record
 from wirelessfl.trace import GAIN_AXES, RoundRecord, TraceWriter, at_slot_start, gain_shape
 from wirelessfl.trace.schema import ROOT
@@ -24,8 +25,8 @@ def with_gains(record: RoundRecord, shape: tuple[int, ...]) -> RoundRecord:
     return replace(record, slots=slots, values=values)
 
 
-@pytest.mark.parametrize("longer", list(product([False, True], repeat=3)))
-def test_axes_longer_than_one_are_dimensions(longer: tuple[bool, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("longer", rest_slow(map(list, product([True, False], repeat=3)), fast=2))
+def test_axes_longer_than_one_are_dimensions(longer: list[bool], tmp_path: Path) -> None:
     sizes = {axis: size for axis, size, there in zip(GAIN_AXES, (4, 3, 2), longer, strict=True) if there}
     records = [with_gains(plain_record(number, range(5)), tuple(sizes.values())) for number in (1, 2)]
     with TraceWriter.create(tmp_path / "trace.h5", replace(header(secagg=False), gain_axes=sizes), slots=5) as writer:

@@ -116,14 +116,14 @@ WAVELET_NORMS = ("coefficients", "weighted")  # they do not split by layers
 PAIRS = [(noise, rule) for noise in NOISES for rule in RULES if (rule, noise in WAVELET_NORMS) != ("per_layer", True)]
 
 
-@pytest.mark.parametrize(("noise", "rule"), PAIRS)
+@pytest.mark.parametrize(("noise", "rule"), rest_slow(PAIRS, fast=20))
 def test_every_noise_and_rule_equals_the_loop(noise: str, rule: str) -> None:
     model, population = make("mlp")
     training = LocalTraining(SGD(), 0.05, batch_size=8, epochs=2, sampling="shuffle", clip=1.0)
     compare(model, population, training, rule, noise, CLIENTS)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), SGD(0.9), Adam(eps=1e-3), AdaGrad(1e-3)], ids=repr)
+@pytest.mark.parametrize("optimizer", rest_slow([SGD(), SGD(0.9), Adam(eps=1e-3), AdaGrad(1e-3)], fast=2), ids=repr)
 @pytest.mark.parametrize("noise", ["gaussian", "coefficients", "weighted"])
 @pytest.mark.parametrize("sampling", ["shuffle", "poisson"])
 def test_every_optimizer_takes_the_noised_gradient(optimizer: Optimizer, noise: str, sampling: Sampling) -> None:

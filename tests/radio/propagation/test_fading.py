@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
+from tests.speed import rest_slow
 from tests.statistics import assert_follows, assert_mean, shifted
 from wirelessfl.errors import DataError
 from wirelessfl.radio import Rayleigh, Recorded, Rician
@@ -115,7 +116,7 @@ def test_gauss_markov_does_not_depend_on_who_else_is_active() -> None:
         np.testing.assert_array_equal(alone.gains(NODES[4:5], BLIND[4:5], Moment(round_index, 0.0)), everyone[4:5])
 
 
-@pytest.mark.parametrize("lag", [0.01, 0.05, 0.0765, 0.2, 0.5])
+@pytest.mark.parametrize("lag", rest_slow([0.01, 0.05, 0.0765, 0.2, 0.5], fast=2))
 def test_clarke_is_bessel_at_the_slots_times(lag: float) -> None:
     fading = ClarkeFading(SCATTERED, FIVE_HERTZ, DRAWS)
     first, second = (fading.gains(NODES, BLIND, Moment(1, time)) for time in (2.0, 2.0 + lag))
