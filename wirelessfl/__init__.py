@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit, audit_scenario
     from wirelessfl.analysis.compare import RunComparison, compare
+    from wirelessfl.analysis.trained import trained_model
     from wirelessfl.api import (
         Plan,
         Result,
@@ -60,12 +61,14 @@ __all__ = [
     "simulate",
     "study_progress",
     "to_json",
+    "trained_model",
     "write_channels",
 ]
 
 _HOMES = {
     "wirelessfl.analysis.audit.audit": ("Audit", "audit_scenario"),
     "wirelessfl.analysis.compare": ("RunComparison", "compare"),
+    "wirelessfl.analysis.trained": ("trained_model",),
     "wirelessfl.api": (
         "Plan",
         "Result",

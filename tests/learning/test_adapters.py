@@ -17,7 +17,7 @@ from tests.learning.test_cohort import MODELS, SIZES, STREAMS, collect
 from tests.learning.test_cohort import compare as compare_plainly
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, train_cohort
-from wirelessfl.learning.adapters import LowRankAdaptation, LowRankConv2d, LowRankLinear, TrainedPart
+from wirelessfl.learning.adapters import LowRankAdaptation, LowRankConv2d, LowRankLinear, TrainedPart, merge_adapters
 from wirelessfl.learning.algorithms import FedAvg
 from wirelessfl.learning.cohort.peak import BlockMemory
 from wirelessfl.learning.models import mlp, mobilenet_gn, transformer
@@ -126,6 +126,24 @@ def test_an_adapted_layer_is_the_layer_with_merged_weights(layer: nn.Linear | nn
     gradient = whole.grad.flatten(1)
     torch.testing.assert_close(low.lora_A.grad, scale * low.lora_B.detach().T @ gradient)
     torch.testing.assert_close(low.lora_B.grad, scale * gradient @ low.lora_A.detach().T)
+
+
+@pytest.mark.parametrize("name", ["mlp_deep_tanh", "cnn_cifar10"])
+def test_merged_adapters_are_plain_layers(name: str) -> None:
+    build, shape = MODELS[name]
+    module = LowRankAdaptation(2, 3.0).adapted(build()).double()
+    for name_of, factor in module.named_parameters():
+        if name_of.endswith("lora_B"):
+            nn.init.normal_(factor)
+    inputs = torch.rand(4, *shape, dtype=torch.float64)
+    expected = module(inputs)
+    merged, plain = merge_adapters(module), build().double()
+    torch.testing.assert_close(merged(inputs), expected, rtol=1e-10, atol=1e-10)
+    assert {type(one) for one in merged.modules()} == {type(one) for one in plain.modules()}
+    plain.load_state_dict(merged.state_dict())
+    torch.testing.assert_close(plain(inputs), expected, rtol=1e-10, atol=1e-10)
+    alone = merge_adapters(LowRankAdaptation(1, 1.0).adapted(nn.Linear(4, 3)))
+    assert type(alone) is nn.Linear and alone.extra_repr() == nn.Linear(4, 3).extra_repr()
 
 
 def test_a_factor_of_full_rank_trains_the_weights_themselves() -> None:

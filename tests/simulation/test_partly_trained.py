@@ -13,7 +13,8 @@ import pytest
 from tests.simulation.scenarios import run, small
 from wirelessfl import api
 from wirelessfl.analysis.replay.recording import open_recording, verify
-from wirelessfl.errors import RunInterrupted
+from wirelessfl.analysis.trained import trained_model
+from wirelessfl.errors import RunInterrupted, TraceError
 from wirelessfl.simulation import FinishedRound
 
 LAST = {"name": "mlp", "hidden": [8], "trainable": "3.*"}
@@ -63,8 +64,18 @@ def test_a_trace_holds_the_trained_part_and_names_the_rest(tmp_path: Path) -> No
         assert named == {"1.lora_A": [2, 64], "1.lora_B": [8, 2], "3.bias": [10]}
         assert json.loads(first["model"].attrs["frozen"]) == {"1.weight": [8, 64], "1.bias": [8], "3.weight": [10, 8]}
         assert first.attrs["dimension"] == 154
+        first_accuracy = float(first["test_accuracy"][0])
     assert whole.summary["d"] == 154
     verify(open_recording(whole.trace))
+    dataset = api.load_population(scenario).test
+    for round_index, accuracy in ((None, whole.summary["test_accuracy"]), (1, first_accuracy)):
+        network = trained_model(tmp_path / "whole", round_index)
+        right = network(dataset.inputs).argmax(dim=1) == dataset.targets
+        assert right.double().mean().item() == pytest.approx(accuracy, abs=1e-9)
+    assert list(network.state_dict()) == ["1.weight", "1.bias", "3.weight", "3.bias"]
+    assert "1.lora_A" in trained_model(tmp_path / "whole", merged=False).state_dict()
+    with pytest.raises(TraceError, match="no such model; those kept: of rounds 1, 2, 3"):
+        trained_model(whole.trace, 4)
 
 
 def test_frozen_parameters_follow_the_seed() -> None:

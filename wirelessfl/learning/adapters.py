@@ -66,6 +66,23 @@ class LowRankConv2d(nn.Conv2d):
         return super().forward(input) + self.scale * wide
 
 
+def merge_adapters(module: nn.Module) -> nn.Module:
+    """The module with plain layers of weights W + scale · B A in the place of adapted ones; changed in place."""
+    for name, layer in list(module.named_modules()):
+        if isinstance(layer, LowRankLinear | LowRankConv2d):
+            plain = nn.Module.__new__(nn.Linear if isinstance(layer, LowRankLinear) else nn.Conv2d)
+            _take_over(plain, layer)
+            product = layer.scale * (layer.lora_B @ layer.lora_A).detach()
+            plain.weight = nn.Parameter(layer.weight.detach() + product.view_as(layer.weight))
+            for factor in FACTORS:
+                del plain._parameters[factor]
+            del plain.__dict__["scale"]
+            if not name:
+                return plain
+            _put(module, name, plain)
+    return module
+
+
 @dataclass(frozen=True)
 class LowRankAdaptation:
     """Which layers are adapted, and how.
@@ -112,8 +129,7 @@ class LowRankAdaptation:
             )
             if not name:
                 return adapted
-            parent, _, own = name.rpartition(".")
-            setattr(module.get_submodule(parent), own, adapted)
+            _put(module, name, adapted)
         return module
 
 
@@ -151,6 +167,11 @@ def _matching(key: str, pattern: str | None, names: Iterable[str]) -> list[str]:
     allowed = f"what matches the whole name of a parameter {', '.join(every)}"
     precondition(found, f"{key}: found {pattern}; allowed: {allowed}", ScenarioError)
     return found
+
+
+def _put(module: nn.Module, name: str, layer: nn.Module) -> None:
+    parent, _, own = name.rpartition(".")
+    setattr(module.get_submodule(parent), own, layer)
 
 
 def _take_over(adapted: nn.Module, layer: nn.Module) -> None:

@@ -182,6 +182,13 @@ class FlatModel:
             [parameter.detach().flatten() for name, parameter in module.named_parameters() if name in self.shapes]
         )
 
+    def filled(self, flat: Tensor) -> nn.Module:
+        """A module of its own with the trained parameters ``flat`` (d,) beside the frozen ones."""
+        module = copy.deepcopy(self.module)
+        for name, values in self.unflatten(flat).items():
+            module.get_parameter(name).data.copy_(values)
+        return module
+
     def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
         """``flat`` (..., d) as named parameters (..., *shape); views where ``flat`` is contiguous."""
         found = flat.shape[-1]
