@@ -12,8 +12,10 @@ from wirelessfl.learning.cohort.block import download
 from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel, sample_losses
+from wirelessfl.learning.layout import convolves, image_format
 
 _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
+_IMAGES = 32  # that go through a network of convolutions at once on a CPU: what they become stays in its caches
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,16 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
     """
     precondition(len(examples) != 0, "there are no examples to evaluate on")
 
+    on_cpu = parameters.device.type == "cpu"
+    layout = image_format(model) if on_cpu else torch.contiguous_format  # before the workers: it runs the module
+
     def assess_each(chunks: range) -> list[tuple[Tensor, Tensor]]:
         own = model.on(parameters.device)
         with full_precision(parameters.device):
-            return [_assess(own, parameters, examples, first) for first in chunks]
+            return [_assess(own, parameters, examples, first, layout) for first in chunks]
 
     chunks = range(0, len(examples), _CHUNK)
-    if parameters.device.type != "cpu":
+    if not on_cpu:
         results = assess_each(chunks)
     else:
         shares = [chunks[first::threads] for first in range(min(threads, len(chunks)))]
@@ -63,11 +68,23 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
     return Evaluation(correct / len(examples), loss / len(examples), found["right"] > 0)
 
 
-def _assess(model: FlatModel, parameters: Tensor, examples: Examples, first: int) -> tuple[Tensor, Tensor]:
+def _assess(
+    model: FlatModel, parameters: Tensor, examples: Examples, first: int, layout: torch.memory_format
+) -> tuple[Tensor, Tensor]:
     # (2,) float64: how many of a chunk of samples are right, and the sum of their losses; and (n,) which are right.
     with torch.no_grad():
-        logits = model.logits(parameters, examples.inputs[first : first + _CHUNK].to(parameters.device))
+        logits = _logits(model, parameters, examples.inputs[first : first + _CHUNK].to(parameters.device), layout)
         own = examples.targets[first : first + _CHUNK].to(parameters.device)
         correct = (logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)
         loss = sample_losses(logits, own).sum(dtype=torch.float64)
         return torch.stack([correct.sum(dtype=torch.float64), loss]), correct
+
+
+def _logits(model: FlatModel, parameters: Tensor, inputs: Tensor, layout: torch.memory_format) -> Tensor:
+    # (n, num_classes) logits of a chunk of samples
+    if inputs.device.type != "cpu" or not convolves(model.module):
+        return model.logits(parameters, inputs)
+    parts = torch.split(inputs, _IMAGES)
+    if inputs.ndim == 4:
+        parts = tuple(part.contiguous(memory_format=layout) for part in parts)
+    return torch.cat([model.logits(parameters, part) for part in parts])

@@ -162,9 +162,13 @@ class FlatModel:
                 every[name].requires_grad_(False).copy_(values[name].detach())
 
     def replica(self, device: torch.device) -> FlatModel:
-        """The same model around a module of its own on ``device``, for use in another thread."""
+        """The same model around a module of its own on ``device``, for use in another thread.
+
+        On a CPU the modules share their parameters, which nobody changes: a call puts others in their places.
+        """
         twin = copy.copy(self)
-        twin.module = copy.deepcopy(self.module).to(device)
+        shared = self.module.parameters() if device.type == "cpu" else ()
+        twin.module = copy.deepcopy(self.module, {id(parameter): parameter for parameter in shared}).to(device)
         return twin
 
     def on(self, device: torch.device) -> FlatModel:
@@ -201,8 +205,12 @@ class FlatModel:
 
     def logits(self, flat: Tensor, inputs: Tensor) -> Tensor:
         """(B, num_classes) logits of ``inputs`` (B, *feature_shape) at the parameters ``flat`` (d,)."""
-        values = {**self._frozen_as(flat.dtype), **self.unflatten(flat)}
-        return cast(Tensor, functional_call(self.module, values, (inputs,)))
+        return self.logits_at(self.unflatten(flat), inputs)
+
+    def logits_at(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+        """The same at named parameters, all of those that are trained."""
+        frozen = self._frozen_as(next(iter(parameters.values())).dtype)
+        return cast(Tensor, functional_call(self.module, {**frozen, **parameters}, (inputs,)))
 
     def _frozen_as(self, dtype: torch.dtype) -> dict[str, Tensor]:
         # Frozen parameters in the dtype of the computation, where it is not their own

@@ -14,7 +14,8 @@ from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.batches import local_steps, plan_batches
 from wirelessfl.learning.cohort.block import BlockData, upload
 from wirelessfl.learning.cohort.execution import ExecutionPlan, map_in_order, precision_scope
-from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
+from wirelessfl.learning.cohort.general import GeneralModels, StackedGradients
+from wirelessfl.learning.cohort.looped import LoopedGradients, LoopedModels, trains_client_by_client
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun, SampledModels, Trained, VoidSteps
 from wirelessfl.learning.cohort.stacked import SampleSpace, StackedModels, compile_program
 from wirelessfl.learning.cohort.training import (
@@ -25,6 +26,7 @@ from wirelessfl.learning.cohort.training import (
     TransformState,
 )
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.layout import image_format
 from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams
 
@@ -87,8 +89,9 @@ def train_cohort(
         transform_state=transform_state,
         objective=objective,
     )
-    # Before the workers: compiling runs the module and swaps its parameters meanwhile, which no two threads may do.
+    # Before the workers: both run the module and swap its parameters meanwhile, which no two threads may do.
     compile_program(model)
+    image_format(model)
     order = np.lexsort((np.arange(len(clients)), -sizes, -cohort.steps))
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
     if device.type == "cpu":
@@ -206,11 +209,14 @@ def _linear_models(model: FlatModel, start: Tensor, data: BlockData) -> LocalMod
 
 
 def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> SampledModels:
-    # The local models of a block: in closed forms where all layers have them, else by ``torch.func``
+    # The local models of a block: in closed forms where all layers have them, else client by client or by ``vmap``
     program = compile_program(model)
-    if program is None:
-        return GeneralModels(GeneralGradients(model.on(start.device)), start, data)
-    return StackedModels(program, start, data)
+    if program is not None:
+        return StackedModels(program, start, data)
+    own = model.on(start.device)
+    if start.device.type == "cpu" and trains_client_by_client(model):
+        return LoopedModels(LoopedGradients(own, image_format(model)), start, data)
+    return GeneralModels(StackedGradients(own), start, data)
 
 
 def _rows_of(

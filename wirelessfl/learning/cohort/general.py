@@ -1,6 +1,7 @@
-"""Gradients of any module, stacked over clients by ``torch.func``: vmap over clients of grad of the loss."""
+"""Gradients of any module: their protocol, the local models that use them, and their stacking over clients."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,22 +16,49 @@ from wirelessfl.learning.flat import FlatModel, sample_losses
 _FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time on a CPU
 
 
-class GeneralGradients:
-    """Batch and per-sample gradients of ``model`` at the parameters of many clients.
+class GeneralGradients(Protocol):
+    """Batch and per-sample gradients of a module at the parameters of k clients.
 
     Attributes:
         model: The model.
-        weighted: From parameters (k, d), inputs (k, B, *feature), targets and weights (k, B) to the gradients (k, d) of
-            the weighted batch losses Σ_b weights_b ℓ_b, and to the unweighted losses (k, B).
-        losses: From parameters (k, d), inputs (k, B, *feature) and targets (k, B) to the losses (k, B).
-        of_sample: From the same to the gradients (k, B, d) of the samples' losses.
     """
+
+    model: FlatModel
+
+    def weighted(self, flat: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """From parameters (k, d), inputs (k, B, *feature), targets and weights (k, B).
+
+        Returns:
+            The gradients (k, d) of the weighted batch losses Σ_b weights_b ℓ_b, and the unweighted losses (k, B).
+        """
+
+    def losses(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """(k, B) the losses."""
+
+    def of_sample(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """(k, B, d) the gradients of the samples' losses."""
+
+
+class StackedGradients(GeneralGradients):
+    """``GeneralGradients`` by vmap over clients of grad of the loss."""
 
     def __init__(self, model: FlatModel) -> None:
         self.model = model
-        self.weighted: Callable[..., tuple[Tensor, Tensor]] = vmap(grad(self._weighted_loss, has_aux=True))
-        self.losses: Callable[..., Tensor] = vmap(self._batch_losses)
-        self.of_sample: Callable[..., Tensor] = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
+        self._weighted: Callable[..., tuple[Tensor, Tensor]] = vmap(grad(self._weighted_loss, has_aux=True))
+        self._losses: Callable[..., Tensor] = vmap(self._batch_losses)
+        self._of_sample: Callable[..., Tensor] = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
+
+    @override
+    def weighted(self, flat: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        return self._weighted(flat, inputs, targets, weights)
+
+    @override
+    def losses(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        return self._losses(flat, inputs, targets)
+
+    @override
+    def of_sample(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        return self._of_sample(flat, inputs, targets)
 
     def _batch_losses(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         return sample_losses(self.model.logits(flat, inputs), targets)

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from wirelessfl.learning.algorithms.base import Algorithm
 from wirelessfl.learning.client_side import Footprint
+from wirelessfl.learning.cohort.looped import trains_client_by_client
+from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.cohort.training import LocalTraining
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
@@ -138,7 +140,9 @@ def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> in
 
 
 def _floats_per_sample(model: FlatModel) -> int:
-    # Numbers that one sample leaves in memory on its way through the model, the sample included
+    # Numbers that one sample leaves in memory on its way through the model, the sample included. Client by client, the
+    # kernels of convolutions see the images themselves, which are still counted for every client of a block.
+    one_by_one = compile_program(model) is None and trains_client_by_client(model)
     sample = torch.zeros(1, *model.feature_shape)
     total = sample.numel()
 
@@ -146,7 +150,7 @@ def _floats_per_sample(model: FlatModel) -> int:
         nonlocal total
         if output.data_ptr() != inputs[0].data_ptr():  # not a view, as of a Flatten
             total += output.numel()
-        if isinstance(module, nn.Conv2d):  # the patches under its kernel
+        if isinstance(module, nn.Conv2d) and not one_by_one:  # the patches under its kernel
             total += output[0, 0].numel() * module.weight[0].numel()
 
     module = model.replica(torch.device("cpu")).module
