@@ -97,7 +97,6 @@ WITHOUT_A_CLOCK = {
     "uplinks/air/excess uplinks/air/joint_readings": "steps of a slot",
     "uplinks/air/ranges uplinks/air/records uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/shared_band": "computes links when a round begins",
-    "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
 """Files of ``simulation`` that do not import SimPy, and why they are there."""
 

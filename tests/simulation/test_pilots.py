@@ -138,7 +138,7 @@ def test_ofdm_pilots_fill_symbols_with_their_prefix() -> None:
         ({"channel__csi": {"pilot_symbols": 5, "error_std": 0.1}}, r"channel\.csi\.pilot_symbols"),
         ({"channel__csi": {"pilot_power_dbm": 3.0}, "uplink": WATTS}, r"channel\.csi\.pilot_power_dbm"),
         ({"channel__csi": {"pilot_symbols": 5, "pilot_power_dbm": 3.0}}, r"channel\.csi\.pilot_power_dbm"),
-        ({"channel__csi": {"pilot_symbols": 5}, "uplink": {"kind": "digital"}}, r"channel\.csi\.pilot_symbols"),
+        ({"channel__csi": {"pilot_symbols": 5}, "uplink": {"kind": "ideal"}}, r"channel\.csi\.pilot_symbols"),
         ({"channel__csi": {"pilot_symbols": 0}}, r"channel\.csi\.pilot_symbols"),
     ],
 )

@@ -87,13 +87,15 @@ def build_sharing(receiver: StreamReceiver, links: UploadLinks) -> SpatialMultip
 
 def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> UploadLinks:
     """Digital links of the clients: rate, SNR, band and division of messages."""
-    watts, snr, channel = math.nan, 0.0, scenario.channel
+    watts, pilot_watts, snr, channel = math.nan, math.nan, 0.0, scenario.channel
     bandwidth, harq = scenario.timing.bandwidth_hz, uplink.harq
     if uplink.tx_power_dbm is None:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         snr = db_to_linear(uplink.snr_db)
     else:
         watts = dbm_to_watts(uplink.tx_power_dbm)
+        pilot_power = channel.csi.pilot_power_dbm
+        pilot_watts = watts if pilot_power is None else dbm_to_watts(pilot_power)
         snr = 2.0 * watts / (thermal_noise_density(channel.noise_figure_db) * bandwidth)
     if isinstance(uplink.rate, RecordedRate):
         log = make_object(
@@ -112,6 +114,7 @@ def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Networ
         grant_s=uplink.grant_delay_s,
         fills=isinstance(uplink.rate, AdaptiveRateSection) and uplink.rate.power == "water_filling",
         division=MessageDivision(largest_doppler_hz(scenario), channel.max_pieces, channel.csi.refresh),
+        pilot_watts=pilot_watts,
     )
 
 

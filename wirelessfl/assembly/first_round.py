@@ -125,7 +125,9 @@ def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
         everyone = np.arange(links.network.registry.count)
         path_gain = links.network.clients.large_scale.gains(everyone, _START).path_gain
     share, array_gain = band_of_a_client(scenario)
+    sharing = uploads.sharing if isinstance(uploads, DigitalUplink) else None
     seconds = uploads.payload_bits / links.mean_rate(array_gain * float(np.median(path_gain)), share)
+    seconds += links.pilot_s(share) * (1 if sharing is None else min(sharing.streams, scenario.clients.most))
     doppler_hz = links.division.doppler_hz
     return UploadSpan(seconds, pieces_needed(seconds, doppler_hz), seconds / coherence_time(doppler_hz))
 

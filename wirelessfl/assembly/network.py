@@ -56,7 +56,7 @@ from wirelessfl.scenario.geography import NoPathLoss, SingleCell
 from wirelessfl.scenario.jammer import Jammer
 from wirelessfl.scenario.observer import Observer as ObserverPlace
 from wirelessfl.scenario.timing import Timing
-from wirelessfl.scenario.uplink import OverTheAir, jammer_of, transmits_in_watts
+from wirelessfl.scenario.uplink import DigitalLink, OverTheAir, jammer_of, transmits_in_watts
 from wirelessfl.streams import Streams
 
 
@@ -250,7 +250,7 @@ def _impairments(scenario: Scenario, dimension: int) -> LinkImpairments:
     csi, sync, uplink = scenario.channel.csi, scenario.channel.sync, scenario.uplink
     grid = build_numerology(scenario.timing) if sync.waveform == "ofdm" else None
     subcarriers = None if grid is None else grid.subcarriers
-    pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, OverTheAir) else None
+    pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, OverTheAir | DigitalLink) else None
     estimation = (csi.error_std, csi.estimator, pilots)
     return LinkImpairments(*estimation, sync.phase_std, sync.max_offset, subcarriers, sync.cfo_hz)
 

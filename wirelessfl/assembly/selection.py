@@ -10,13 +10,14 @@ from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.selection.protocol import FRESH
 from wirelessfl.learning.timing import Timing
-from wirelessfl.radio import Network, db_to_linear, dbm_to_watts, thermal_noise_density
+from wirelessfl.radio import DigitalLinks, Network, db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.radio.slot_schedule import PilotCharge
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.uplink import Ideal
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import ClientSelection
-from wirelessfl.simulation.uplinks import OverTheAir, Uplink
+from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir, Uplink
+from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,16 @@ def build_selection(scenario: Scenario, network: Network, learner: Learner, timi
 
 def with_pilots(selection: ClientSelection, uplink: Uplink) -> ClientSelection:
     """The selection, with what the pilots of all registered clients take where its rule reads fresh gains."""
-    if not selection.rule.facts().reads & FRESH or not isinstance(uplink, OverTheAir) or uplink.schedule.pilots is None:
+    pilots, count = selection.network.clients.impairments.pilots, selection.network.registry.count
+    if not selection.rule.facts().reads & FRESH or pilots is None:
         return selection
-    seconds = uplink.schedule.pilot_s(selection.network.registry.count)
-    return replace(selection, pilots=PilotCharge(seconds, uplink.schedule.pilots.joules, 0.0))
+    seconds = uplink.schedule.pilot_s(count) if isinstance(uplink, OverTheAir) else count * _links(uplink).pilot_s(1.0)
+    return replace(selection, pilots=PilotCharge(seconds, pilots.joules, 0.0))
+
+
+def _links(uplink: Uplink) -> DigitalLinks:
+    # Of an uplink that is not over the air, and has pilots
+    uploads = uplink.uploads if isinstance(uplink, Asynchronous) else uplink
+    assert isinstance(uploads, DigitalUplink | SecureUplink), "the scenario was checked: others have no pilots"
+    assert isinstance(uploads.links, DigitalLinks), "the scenario was checked: a log has no pilots"
+    return uploads.links

@@ -26,6 +26,7 @@ from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ, Channel, IndependentFading, TdlFading
 from wirelessfl.scenario.geography import NoPathLoss, RandomWaypointPlacement
 from wirelessfl.scenario.timing import Timing
+from wirelessfl.scenario.uplink import DigitalLink
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.slot import SlotUplink
@@ -152,21 +153,24 @@ def coherence_s(scenario: Scenario) -> float:
     return coherence_time(given_doppler_hz(scenario.channel))
 
 
-def build_pilots(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> Pilots | None:
-    """The pilots of a node, or None where estimates cost nothing."""
+def build_pilots(scenario: Scenario, uplink: OverTheAirSection | DigitalLink, dimension: int) -> Pilots | None:
+    """The pilots of a node in the whole band, or None where estimates cost nothing."""
     csi, timing = scenario.channel.csi, scenario.timing
     if csi.pilot_symbols is None:
         return None
-    if uplink.tx_power_dbm is None:
-        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
+    per_symbol, bandwidth_hz, useful = 1.0, timing.bandwidth_hz, 1.0
+    if isinstance(uplink, OverTheAirSection):
         # P_i/(d σ_c²) over the channel uses: per symbol against N0, twice the noise of a real dimension.
         per_symbol = dimension / channel_uses(scenario, uplink, dimension)
+        grid, useful = build_numerology(timing), useful_share(timing)
+        bandwidth_hz = bandwidth_hz if grid is None else grid.bandwidth_hz
+    if uplink.tx_power_dbm is None:
+        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         return Pilots(csi.pilot_symbols, db_to_linear(uplink.snr_db) * per_symbol / 2.0, math.nan)
-    grid = build_numerology(timing)
     watts = dbm_to_watts(uplink.tx_power_dbm if csi.pilot_power_dbm is None else csi.pilot_power_dbm)
-    energy = watts / (timing.bandwidth_hz if grid is None else grid.bandwidth_hz)
+    energy = watts / bandwidth_hz
     density = thermal_noise_density(scenario.channel.noise_figure_db)
-    return Pilots(csi.pilot_symbols, energy / density, csi.pilot_symbols * energy / useful_share(timing))
+    return Pilots(csi.pilot_symbols, energy / density, csi.pilot_symbols * energy / useful)
 
 
 def largest_carrier_offset(scenario: Scenario, uplink: OverTheAirSection) -> float:

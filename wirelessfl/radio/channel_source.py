@@ -112,11 +112,13 @@ class ChannelSource:
         stream, begun = self.draws.nodes(purpose, moment.round_index, nodes), moment.transmission
         return stream.at_block(slice(None), np.full(len(nodes), begun * _MOST_ESTIMATES)) if begun else stream
 
-    def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
-        """The channels of some nodes at the instants of a slot that begins at a moment."""
+    def channels(
+        self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE, share: float = 1.0
+    ) -> Channels:
+        """Channels of some nodes at the instants of a slot from a moment on, with pilots in a part of the band."""
         impairments = self.impairments
         large = self.large_scale.gains(nodes, moment)
-        error_std, estimator = impairments.error_std(large.path_gain), impairments.csi_estimator
+        error_std, estimator = impairments.error_std(large.path_gain, share), impairments.csi_estimator
         at_estimates, during = self._gains(nodes, large.line_of_sight, moment, instants)
         amplitude = np.sqrt(large.path_gain)[:, None, None, None]
         specular = np.zeros(at_estimates.shape, dtype=np.complex128)
@@ -125,7 +127,7 @@ class ChannelSource:
         draws = self._fresh("fading/csi_error", nodes, moment)
         estimate = estimate_channel(amplitude * at_estimates, large.path_gain, error_std, estimator, draws, specular)
         known_power = np.abs(specular[:, 0, 0, 0]) ** 2
-        power = self.impairments.mean_estimate_power(large.path_gain, known_power)
+        power = impairments.mean_estimate_power(large.path_gain, known_power, share)
         channel = amplitude * during
         if impairments.phase_std > 0:
             turned = phase_errors(impairments.phase_std, self._fresh("phase_error", nodes, moment))
@@ -133,11 +135,17 @@ class ChannelSource:
         return Channels(channel, estimate, large.path_gain, power, known_power)
 
     def channel_given_estimate(
-        self, nodes: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants = AT_ONCE
+        self,
+        nodes: NDArray[np.int64],
+        moment: Moment,
+        found: Channels,
+        instants: Instants = AT_ONCE,
+        share: float = 1.0,
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
         """Mean and variance (n, R) of h given the estimates, β and the law of fading."""
-        error_std, estimator = self.impairments.csi_error_std, self.impairments.csi_estimator
-        if error_std == 0:
+        error_std = self.impairments.error_std(found.path_gain, share)[:, None]
+        estimator = self.impairments.csi_estimator
+        if not error_std.any():
             return found.narrowband[1], np.zeros(found.estimate.shape[:2])
         line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
         known = self.fading.specular(nodes, line_of_sight, moment, instants.estimates)

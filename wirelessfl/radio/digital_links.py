@@ -1,5 +1,6 @@
 """Digital links: one orthogonal band a client, and the rate of its channel."""
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -36,7 +37,9 @@ class Link:
         sends: whether the client sends at all; not in a fade that it knows of.
         delivers: whether what it sends gets through; if it sends and that does not, the link is in outage.
         active: the part of the time after ``wait_s`` in which the client sends; it pauses in the rest.
-        wait_s: seconds of the message's duration, whatever its length, in which the client waits for feedback.
+        wait_s: seconds of the message's duration, whatever its length, in which the client waits for feedback, or for
+            others who send pilots.
+        pilot_s: seconds of it in which the client sends pilots, also where nothing follows them.
     """
 
     seconds_per_bit: float
@@ -44,17 +47,24 @@ class Link:
     delivers: bool = True
     active: float = 1.0
     wait_s: float = 0.0
+    pilot_s: float = 0.0
 
     def duration(self, bits: float) -> float:
-        """Seconds of a message."""
-        return bits * self.seconds_per_bit + self.wait_s
+        """Seconds of a message, or of the pilots where nothing follows them."""
+        return self._data_s(bits) + self.wait_s + self.pilot_s
 
     def on_air(self, bits: float) -> float:
-        """The part of a message's duration in which the client sends."""
-        if self.wait_s == 0:
+        """The part of a message's duration in which the client sends it."""
+        if self.wait_s == self.pilot_s == 0:
             return self.active
-        sending = bits * self.seconds_per_bit
-        return self.active * sending / (sending + self.wait_s)
+        return self.active * self._data_s(bits) / self.duration(bits)
+
+    def piloting(self, bits: float) -> float:
+        """The part of a message's duration in which the client sends pilots."""
+        return self.pilot_s / self.duration(bits) if self.pilot_s else 0.0
+
+    def _data_s(self, bits: float) -> float:
+        return bits * self.seconds_per_bit if self.sends else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +76,7 @@ class Sent:
     delivers: NDArray[np.bool_]
     active: NDArray[np.float64]
     wait_s: NDArray[np.float64]
+    pilot_s: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,7 @@ class DigitalLinks:
         division: how messages fall into pieces while the channel changes.
         harq: retransmission of lost messages within the round; None: none.
         fills: whether a client divides its power over groups of subcarriers by water-filling, and not evenly.
+        pilot_watts: of pilots; NaN where watts are unknown.
         grant_s: seconds from a client's request to the grant of its band, before each message.
     """
 
@@ -98,6 +110,7 @@ class DigitalLinks:
     harq: Harq | None = None
     grant_s: float = 0.0
     fills: bool = False
+    pilot_watts: float = math.nan
 
     @property
     def power_over_noise(self) -> float:
@@ -114,6 +127,11 @@ class DigitalLinks:
         """Whether a channel changes while a message is sent, so that its length matters."""
         return self.division.doppler_hz > 0
 
+    def pilot_s(self, share: float) -> float:
+        """Seconds of a client's pilots for one estimate in a part of the band; 0 where estimates cost nothing."""
+        pilots = self.network.clients.impairments.pilots
+        return 0.0 if pilots is None else pilots.symbols / (share * self.bandwidth_hz)
+
     def draw(
         self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None
     ) -> tuple[list[Link], SlotLinks | None]:
@@ -127,13 +145,14 @@ class DigitalLinks:
         """
         if not len(clients):
             return [], None
-        found = self.network.clients.channels(clients, moment)
+        found = self.network.clients.channels(clients, moment, share=share)
         slot = self.network.as_links(clients, found)
         (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
         at = self.rate.sent_at(believed)
         sends = (at > 0) & ~self._faded(found)
         per_bit, always, never = 1.0 / np.where(at > 0, at, self.rate.least_bps), np.ones(len(at)), np.zeros(len(at))
-        sent = Sent(per_bit, sends, sends & (at <= carried), always, never)
+        pilots = np.full(len(at), self.pilot_s(share))
+        sent = Sent(per_bit, sends, sends & (at <= carried), always, never, pilots)
         if self.harq is not None:
             self._again(self.harq, sent, at, np.abs(found.narrowband[0][:, 0]) ** 2, clients, moment, share)
         if bits is not None and self.ages:
@@ -150,7 +169,7 @@ class DigitalLinks:
             snr = snr_of_power(self.snr, np.abs(found.channel[..., 0]) ** 2, share)
             over_groups = shannon_rate(band, snr * water_filling(snr) if self.fills else snr).mean(axis=2)
             return over_groups, over_groups
-        power = self._believed_power(clients, moment, found, instants)
+        power = self._believed_power(clients, moment, found, instants, share)
         believed = self.throughput(band, snr_of_power(self.snr, power, share))
         return believed, self.throughput(band, link_snr(self.snr, found.narrowband[0], share))
 
@@ -169,12 +188,12 @@ class DigitalLinks:
         return np.asarray(known < self.fade_threshold * found.mean_estimate_power)
 
     def _believed_power(
-        self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants
+        self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants, share: float
     ) -> NDArray[np.float64]:
         # (n, R) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile
         if not isinstance(self.rate, AdaptiveRate) or self.rate.outage is None:
             return np.abs(found.narrowband[1]) ** 2
-        mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants)
+        mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants, share)
         return outage_power(mean, variance, self.rate.outage)
 
     def _again(
@@ -193,6 +212,7 @@ class DigitalLinks:
         count, arrived = harq.transmissions(at, snr_of_power(self.snr, powers, share), carried)
         sent.delivers[:] = sent.sends & arrived
         sent.seconds_per_bit[:] *= count
+        sent.pilot_s[:] *= count
         sent.wait_s[:] = (count - 1) * harq.feedback_s
 
     def _over_pieces(self, sent: Sent, clients: NDArray[np.int64], moment: Moment, share: float, bits: float) -> None:
@@ -200,7 +220,7 @@ class DigitalLinks:
         shift = self.network.clients.fading.shift_hz(clients, moment)
         piece_s = longest_piece(shift)
         repeats = isinstance(self.coding, ShortPackets) or self.division.refresh == "piece"
-        longer = (bits * sent.seconds_per_bit > piece_s) | (repeats & ~sent.delivers & (shift > 0))
+        longer = (bits * sent.seconds_per_bit + sent.pilot_s > piece_s) | (repeats & ~sent.delivers & (shift > 0))
         rows = np.flatnonzero(longer & sent.sends)
         if not len(rows):
             return
@@ -210,16 +230,25 @@ class DigitalLinks:
         sent.seconds_per_bit[rows] = uploads.duration / bits
         sent.delivers[rows] = uploads.delivered
         sent.active[rows] = uploads.airtime / uploads.duration
+        if self.division.refresh == "piece":
+            sent.pilot_s[rows] *= uploads.pieces
 
     def _each_piece(
         self, clients: NDArray[np.int64], moment: Moment, share: float, begins: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         # Bit/s in pieces that begin (n, T) seconds after the message: sent at, and what the channels carry
-        instants = Instants(begins if self.division.refresh == "piece" else begins[:, :1], begins)
-        found = self.network.clients.channels(clients, moment, instants)
+        instants = self._instants(begins, self.pilot_s(share))
+        found = self.network.clients.channels(clients, moment, instants, share)
         believed, carried = self._rates(clients, moment, found, instants, share)
         faded = np.abs(found.narrowband[1]) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
         return np.where(faded, 0.0, self.rate.sent_at(believed)), carried
+
+    def _instants(self, begins: NDArray[np.float64], pilot_s: float) -> Instants:
+        # Of pieces whose data begin (n, T) seconds after each other, behind pilots before the first or before each
+        if self.division.refresh == "slot":
+            return Instants(begins[:, :1], begins + pilot_s)
+        estimates = begins + pilot_s * np.arange(begins.shape[1])
+        return Instants(estimates, estimates + pilot_s)
 
     def throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bit/s (n,) that channels of an SNR (n,) carry."""
@@ -231,5 +260,9 @@ class DigitalLinks:
         return float(self.rate.sent_at(self.throughput(share * self.bandwidth_hz, snr))[0]) or self.rate.least_bps
 
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Energy (n,) of seconds on the air; NaN where watts are unknown."""
+        """Energy (n,) of seconds on the air, without pilots; NaN where watts are unknown."""
         return self.transmit_watts * airtime
+
+    def pilot_joules(self, pilot_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Energy (n,) of seconds of pilots; NaN where watts are unknown."""
+        return self.pilot_watts * pilot_s

@@ -81,14 +81,19 @@ class LinkImpairments:
     subcarriers: int | None = None
     cfo_hz: float = 0.0
 
-    def error_std(self, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) the standard deviation of the estimation error relative to √β; √(N0/(E β)) of pilots of energy E."""
+    def error_std(self, path_gain: NDArray[np.float64], share: float = 1.0) -> NDArray[np.float64]:
+        """(n,) the standard deviation of the estimation error relative to √β; √(N0/(E β)) of pilots of energy E.
+
+        Args:
+            path_gain: β (n,).
+            share: B_i/B, the part of the band in which pilots are sent: the narrower, the longer and the more energy.
+        """
         if self.pilots is None:
             return np.full(len(path_gain), self.csi_error_std)
-        return np.asarray(1.0 / np.sqrt(self.pilots.symbols * self.pilots.symbol_snr * path_gain))
+        return np.asarray(1.0 / np.sqrt(self.pilots.symbols * (self.pilots.symbol_snr / share) * path_gain))
 
     def mean_estimate_power(
-        self, path_gain: NDArray[np.float64], specular_power: NDArray[np.float64]
+        self, path_gain: NDArray[np.float64], specular_power: NDArray[np.float64], share: float = 1.0
     ) -> NDArray[np.float64]:
-        """(n,) E|ĥ|² of links with a path gain β and a known part of power |μ|²."""
-        return mean_estimate_power(path_gain, self.error_std(path_gain), self.csi_estimator, specular_power)
+        """(n,) E|ĥ|² of links with a path gain β and a known part of power |μ|², pilots in a part of the band."""
+        return mean_estimate_power(path_gain, self.error_std(path_gain, share), self.csi_estimator, specular_power)

@@ -186,12 +186,14 @@ class PiecewiseUpload:
         airtime: (n,) seconds of them in which something was sent.
         ended: (n,) whether the whole message was sent, however much of it was lost; else the pieces were too few.
         delivered: (n,) whether all of the message got through.
+        pieces: (n,) in which some of that time lies.
     """
 
     duration: NDArray[np.float64]
     airtime: NDArray[np.float64]
     ended: NDArray[np.bool_]
     delivered: NDArray[np.bool_]
+    pieces: NDArray[np.int64]
 
 
 def upload_over_pieces(
@@ -224,7 +226,8 @@ def upload_over_pieces(
     ended = before[:, -1] + through[:, -1] >= bits * (1.0 - _ROUNDING)
     failed = np.zeros(len(piece_s), dtype=np.bool_) if repeats else (lost & (used > 0)).any(axis=1)
     airtime = np.where(rate > 0, spent, 0.0).sum(axis=1)
-    return PiecewiseUpload(spent.sum(axis=1), airtime, np.asarray(ended), np.asarray(ended & ~failed))
+    pieces = np.count_nonzero(used, axis=1)
+    return PiecewiseUpload(spent.sum(axis=1), airtime, np.asarray(ended), np.asarray(ended & ~failed), pieces)
 
 
 PieceRates = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]

@@ -125,6 +125,10 @@ class RecordedLinks:
         """Energy (n,) of seconds on the air; NaN where watts are unknown."""
         return self.transmit_watts * airtime
 
+    def pilot_joules(self, pilot_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Energy (n,) of seconds of pilots, of which a log knows none: 0."""
+        return np.zeros(len(pilot_s))
+
 
 UploadLinks: TypeAlias = DigitalLinks | RecordedLinks
 """Links of clients that send messages of their own: by their channels, or by a log."""

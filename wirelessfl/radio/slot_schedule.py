@@ -141,8 +141,8 @@ class Pilots:
 
     Attributes:
         symbols: n, for each estimate.
-        symbol_snr: energy of a symbol over N0, before path loss.
-        joules: energy of the n symbols; NaN where watts are unknown.
+        symbol_snr: energy of a symbol over N0, before path loss; in a part of the band by its inverse more.
+        joules: energy of the n symbols, as that of one; NaN where watts are unknown.
     """
 
     symbols: int

@@ -58,7 +58,8 @@ class SpatialMultiplexing:
         """The links of a group.
 
         In a deep fade a client stays silent. Of those whose SINR does not carry the rate at which it would send at
-        least, the one with the lowest rate stays silent too, and the combiner is made for the others anew.
+        least, the one with the lowest rate stays silent too, and the combiner is made for the others anew. Pilots are
+        sent by all of them, one after the other.
 
         Args:
             clients: (n,) of the group, n >= 1.
@@ -66,7 +67,7 @@ class SpatialMultiplexing:
             share: the part B_i/B of the band that the group has.
         """
         links, count = self.links, len(clients)
-        found = links.network.clients.channels(clients, moment)
+        found = links.network.clients.channels(clients, moment, share=share)
         at, carried, sinr = np.zeros(count), np.zeros(count), np.full(count, np.nan)
         sending = np.flatnonzero(~self._faded(found))
         while len(sending):
@@ -79,9 +80,9 @@ class SpatialMultiplexing:
             sending = np.delete(sending, expected.argmin())
         per_bit = 1.0 / np.where(at > 0, at, links.rate.least_bps)
         columns = (per_bit.tolist(), (at > 0).tolist(), ((at > 0) & (at <= carried)).tolist())
-        return GroupLinks(
-            [Link(*one) for one in zip(*columns, strict=True)], links.network.as_links(clients, found), sinr
-        )
+        pilot_s = links.pilot_s(share)  # one client after the other
+        of_all = [Link(*one, wait_s=(count - 1) * pilot_s, pilot_s=pilot_s) for one in zip(*columns, strict=True)]
+        return GroupLinks(of_all, links.network.as_links(clients, found), sinr)
 
     def _faded(self, found: Channels) -> NDArray[np.bool_]:
         # (n,) whether the mean of |ĥ|² over antennas and groups of subcarriers is below the threshold times its mean

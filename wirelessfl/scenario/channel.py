@@ -185,8 +185,9 @@ class Csi(Section):
     )
     pilot_symbols: Annotated[int, Field(ge=1, le=10**9)] | None = key(
         None,
-        "Pilot symbols n of each client and estimate: the error is N0/(E β), E the energy of the pilots, and n/B a "
-        "client is added to the slot. null: error_std, and estimates cost nothing.",
+        "Pilot symbols n of each client and estimate: the error is N0/(E β), E the energy of the pilots. Over the air "
+        "n/B a client is added to the slot, and n/B_i, in a client's own band, before every message of a digital "
+        "uplink. null: error_std, and estimates cost nothing.",
     )
     pilot_power_dbm: Decibel | None = key(None, "Power of the pilots [dBm]. null: that of the data.")
     refresh: Literal["slot", "piece"] = key(
@@ -194,6 +195,11 @@ class Csi(Section):
         "Channels are estimated at the beginning of a slot or digital message, or before every piece of it; then the "
         "rate of a digital message follows, and pieces that were lost are sent again.",
     )
+
+    @property
+    def is_imperfect(self) -> bool:
+        """Whether estimates differ from the channels."""
+        return self.error_std > 0 or self.pilot_symbols is not None
 
 
 class Sync(Section):

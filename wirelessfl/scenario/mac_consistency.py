@@ -82,6 +82,13 @@ def _reallocation(scenario: Sections, uplink: Digital) -> list[Rule]:
         ),
         (uplink.harq is not None, key, "reallocate with uplink.harq", "fixed, or uplink.harq: null"),
         (
+            channel.csi.pilot_symbols is not None,
+            key,
+            f"reallocate with channel.csi.pilot_symbols: {channel.csi.pilot_symbols}, which are sent in a band of "
+            "their own width",
+            "fixed, or channel.csi.pilot_symbols: null",
+        ),
+        (
             isinstance(scenario.aggregation, Asynchronous),
             key,
             "reallocate with aggregation.mode: asynchronous, where it is not known who will begin",
@@ -109,6 +116,12 @@ def _recorded(scenario: Sections, uplink: DigitalLink, rate: RecordedRate) -> li
             "0, and the rate 0 in the log where a link is down",
         ),
         (channel.csi.error_std > 0, "channel.csi.error_std", f"{channel.csi.error_std:g} with {log}", "0"),
+        (
+            channel.csi.pilot_symbols is not None,
+            "channel.csi.pilot_symbols",
+            f"{channel.csi.pilot_symbols} with {log}",
+            "null",
+        ),
         (
             not isinstance(channel.correlation, IndependentFading),
             "channel.correlation.model",

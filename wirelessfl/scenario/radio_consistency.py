@@ -26,7 +26,7 @@ from wirelessfl.scenario.observer_consistency import observer_rules
 from wirelessfl.scenario.reception import ArrayReceiver, NoCorrelation
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.server_optimizer import ServerSgd
-from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, FixedRate, OverTheAir, jammer_of
+from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, FixedRate, Ideal, OverTheAir, jammer_of
 
 
 def radio_rules(scenario: Sections) -> list[Rule]:
@@ -100,6 +100,12 @@ def _digital_groups(scenario: Sections, uplink: DigitalLink) -> list[Rule]:
         (uplink.harq is not None, "uplink.harq", f"retransmissions {beside}", "null"),
         (channel.csi.error_std > 0, "channel.csi.error_std", f"{channel.csi.error_std:g} {beside}", "0"),
         (
+            channel.csi.pilot_symbols is not None,
+            "channel.csi.pilot_symbols",
+            f"{channel.csi.pilot_symbols} {beside} at a rate that is known perfectly",
+            "null",
+        ),
+        (
             not isinstance(channel.correlation, IndependentFading),
             "channel.correlation.model",
             f"{channel.correlation.model} {beside}",
@@ -161,10 +167,10 @@ def _estimates(scenario: Sections) -> list[Rule]:
             "only one of them: pilots determine the size of the error",
         ),
         (
-            pilots is not None and not over_the_air,
+            pilots is not None and not isinstance(uplink, OverTheAir | DigitalLink),
             symbols_key,
-            f"{pilots} with uplink.kind: {kind}, whose messages have no pilots of their own",
-            "null, or over_the_air; error_std gives the estimation error of a digital uplink",
+            f"{pilots} with uplink.kind: {kind}, which has no channels",
+            "null, or uplink.kind: over_the_air | digital | secure_aggregation",
         ),
         (
             power is not None and pilots is None,
@@ -173,7 +179,7 @@ def _estimates(scenario: Sections) -> list[Rule]:
             "null, or pilot_symbols set as well",
         ),
         (
-            power is not None and pilots is not None and isinstance(uplink, OverTheAir) and uplink.tx_power_dbm is None,
+            power is not None and pilots is not None and not isinstance(uplink, Ideal) and uplink.tx_power_dbm is None,
             power_key,
             f"{power} with uplink.snr_db",
             "null, or uplink.tx_power_dbm",

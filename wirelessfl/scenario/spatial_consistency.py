@@ -29,7 +29,8 @@ def spatial_rules(scenario: Sections) -> list[Rule]:
 def _uploads(scenario: Sections, uplink: Digital, receiver: StreamReceiver) -> list[Rule]:
     rate, channel, beside = uplink.rate, scenario.channel, "with uplink.receiver"
     fills = isinstance(rate, AdaptiveRate) and rate.power == "water_filling"
-    margin = isinstance(rate, AdaptiveRate | McsRate) and rate.outage is not None
+    margin, csi = isinstance(rate, AdaptiveRate | McsRate) and rate.outage is not None, channel.csi
+    imperfect = f"error_std: {csi.error_std:g}" if csi.pilot_symbols is None else f"pilot_symbols: {csi.pilot_symbols}"
     return [
         (
             isinstance(rate, RecordedRate),
@@ -56,10 +57,10 @@ def _uploads(scenario: Sections, uplink: Digital, receiver: StreamReceiver) -> l
             "independent, or uplink.receiver: null",
         ),
         (
-            margin and channel.csi.error_std > 0,
+            margin and csi.is_imperfect,
             "uplink.rate.outage",
-            f"{getattr(rate, 'outage', None)} {beside} and channel.csi.error_std: {channel.csi.error_std:g}; the "
-            "margin is that of a single antenna",
+            f"{getattr(rate, 'outage', None)} {beside} and channel.csi.{imperfect}; the margin is that of a single "
+            "antenna",
             "null: the estimates are taken as exact; or uplink.rate.model: fixed",
         ),
         (

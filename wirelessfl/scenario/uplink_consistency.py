@@ -175,15 +175,16 @@ def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) 
 
 def _rate(scenario: Sections) -> list[Rule]:
     # The margin of an adaptive rate follows from the law of h given ĥ.
-    uplink, fading, error_std = scenario.uplink, scenario.channel.fading, scenario.channel.csi.error_std
+    uplink, fading, csi = scenario.uplink, scenario.channel.fading, scenario.channel.csi
+    found = f"error_std: {csi.error_std:g}" if csi.pilot_symbols is None else f"pilot_symbols: {csi.pilot_symbols}"
     rate = uplink.rate if isinstance(uplink, DigitalLink) else None
     if not isinstance(rate, AdaptiveRate | McsRate) or rate.outage is None:
         return []
     return [
         (
-            error_std > 0 and not isinstance(fading, RayleighFading | RicianFading | StaticFading),
+            csi.is_imperfect and not isinstance(fading, RayleighFading | RicianFading | StaticFading),
             "uplink.rate.outage",
-            f"{rate.outage:g} with {fading.model} fading and channel.csi.error_std: {error_std:g}",
+            f"{rate.outage:g} with {fading.model} fading and channel.csi.{found}",
             "null, no CSI error, or rayleigh | rician | static fading, for which the channel's distribution given "
             "the estimate is known",
         )

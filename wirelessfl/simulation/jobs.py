@@ -28,7 +28,8 @@ class Job:
         bits: size of its upload.
         sends: whether it sends anything.
         outcome: what becomes of it.
-        active: the part of its upload in which it sends; it pauses in the rest.
+        active: the part of its upload in which it sends it; in the rest it pauses, or sends pilots.
+        piloting: the part of it in which it sends pilots, also where nothing follows them.
     """
 
     client: int
@@ -42,6 +43,7 @@ class Job:
     sends: bool
     outcome: int
     active: float = 1.0
+    piloting: float = 0.0
 
     def events(self) -> list[tuple[int, EventKind, float]]:
         """The client's events: ticks, kind and bits of a message."""

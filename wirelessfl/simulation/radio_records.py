@@ -63,7 +63,7 @@ class UploadRecord:
 
     Attributes:
         positions: (k,) the clients.
-        airtime_s: (k,) seconds on the air.
+        airtime_s: (k,) seconds on the air, pilots included.
         energy: (k,) transmit energy in units of N0/2.
         joules: (k,) the same; NaN where watts are unknown.
         payload_bits: size of an upload, without what is sent again.
@@ -82,11 +82,11 @@ class PilotRecord:
 
     Attributes:
         positions: (k,) who sent them, data or not.
-        joules: of each.
+        joules: (k,) of each.
     """
 
     positions: NDArray[np.int64]
-    joules: float
+    joules: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

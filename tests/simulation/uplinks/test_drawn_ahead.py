@@ -56,9 +56,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     drawn: list[int] = []
     as_is = ChannelSource.channels
 
-    def counted(self: ChannelSource, nodes: np.ndarray, *further: Any) -> Any:
+    def counted(self: ChannelSource, nodes: np.ndarray, *further: Any, **named: Any) -> Any:
         drawn.append(len(nodes))
-        return as_is(self, nodes, *further)
+        return as_is(self, nodes, *further, **named)
 
     monkeypatch.setattr(ChannelSource, "channels", counted)
     yield drawn

@@ -182,9 +182,9 @@ def test_channels_that_stay_through_a_round_are_drawn_in_one_call(monkeypatch: p
     sizes: list[int] = []
     plain = ChannelSource.channels
 
-    def counted(self: ChannelSource, nodes: np.ndarray, moment: Moment) -> Any:
+    def counted(self: ChannelSource, nodes: np.ndarray, moment: Moment, **named: Any) -> Any:
         sizes.append(len(nodes))
-        return plain(self, nodes, moment)
+        return plain(self, nodes, moment, **named)
 
     monkeypatch.setattr(ChannelSource, "channels", counted)
     run(small(uplink={"kind": "digital"}, rounds=2))

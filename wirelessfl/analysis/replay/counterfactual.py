@@ -25,6 +25,7 @@ from wirelessfl.analysis.replay.recorded_conditions import (
 )
 from wirelessfl.analysis.replay.recording import OnRound, Recording, open_recording, run_rounds
 from wirelessfl.assembly import build_simulation, other_data, recorded_plan
+from wirelessfl.assembly.coverage import band_of_a_client
 from wirelessfl.assembly.slot import build_pilots
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError, SourceWarning, precondition
 from wirelessfl.folder import RunFolder
@@ -34,7 +35,7 @@ from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_docu
 from wirelessfl.scenario.channel import GaussMarkovFading, IndependentFading
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.scenario import outside_code, refuse_outside_code
-from wirelessfl.scenario.uplink import OverTheAir, transmits_in_watts
+from wirelessfl.scenario.uplink import DigitalLink, OverTheAir, transmits_in_watts
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
 from wirelessfl.trace import JAMMER_AXIS, gain_shape, trace_errors
@@ -160,7 +161,7 @@ def under_recorded_conditions(
     simulation: Simulation, recording: Recording, scenario: Scenario, coverage: Coverage
 ) -> Simulation:
     """A simulation under the channels, availability and compute times of the recorded run."""
-    _refuse_other_pilots(recording.scenario, simulation)
+    _refuse_other_pilots(recording.scenario, scenario, simulation)
     trace, parts = open_recording(recording.path).dataset, simulation.deployment
     channels = SlotTable(trace, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
     clients = RecordedSource(**_fields(parts.network.clients), table=channels, coverage=coverage)
@@ -181,14 +182,19 @@ def under_recorded_conditions(
     return simulation
 
 
-def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
-    # Estimates are recorded with the error of their pilots, which may take their power from the data.
+def _refuse_other_pilots(recorded: Scenario, changed: Scenario, simulation: Simulation) -> None:
+    # Estimates are recorded with the error of their pilots, which may take their power from the data, and have the
+    # band of the data.
     uplink, pilots = recorded.uplink, simulation.deployment.network.clients.impairments.pilots
-    if not isinstance(uplink, OverTheAir):
+    if not isinstance(uplink, OverTheAir | DigitalLink):
         return
     before = build_pilots(recorded, uplink, simulation.state.parameters.size)
-    if before is not None and pilots is not None and before.symbol_snr != pilots.symbol_snr:
-        change_db = linear_to_db(pilots.symbol_snr / before.symbol_snr)
+    if before is None or pilots is None:
+        return
+    bands = [band_of_a_client(one)[0] if isinstance(one.uplink, DigitalLink) else 1.0 for one in (recorded, changed)]
+    change = pilots.symbol_snr * bands[0] / (before.symbol_snr * bands[1])
+    if change != 1.0:
+        change_db = linear_to_db(change)
         raise InfeasibleError(
             f"--set: a pilot symbol of the changed policy has {change_db:+.2f} dB of the recorded energy, and its "
             "estimates were not recorded; with a power in watts, channel.csi.pilot_power_dbm keeps the power of "

@@ -77,13 +77,15 @@ class RecordedSource(ChannelSource):
     table: SlotTable
     coverage: Coverage
 
-    def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
+    def channels(
+        self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE, share: float = 1.0
+    ) -> Channels:
         """The recorded channels; that of a client without one is drawn by the scenario's laws.
 
         Raises:
             InfeasibleError: the changed policy divides slots into another number of pieces.
         """
-        drawn = super().channels(nodes, moment, instants)
+        drawn = super().channels(nodes, moment, instants, share)
         known, columns = self.table.look_up(nodes, moment.round_index)
         channel, estimate = (
             self.table.gains(columns[f"{name}_re"] + 1j * columns[f"{name}_im"], drawn.channel)
@@ -97,7 +99,7 @@ class RecordedSource(ChannelSource):
             channel=np.where(known[:, None, None, None], channel, drawn.channel),
             estimate=np.where(known[:, None, None, None], estimate[:, : drawn.estimate.shape[1]], drawn.estimate),
             path_gain=path_gain,
-            mean_estimate_power=self.impairments.mean_estimate_power(path_gain, drawn.specular_power),
+            mean_estimate_power=self.impairments.mean_estimate_power(path_gain, drawn.specular_power, share),
             specular_power=drawn.specular_power,
         )
 

@@ -112,18 +112,20 @@ class Asynchronous:
         for training, link, duration in zip(trainings, links, compute_s, strict=True):
             crashes, training_ends = training.crash_ticks is not None, arrives + training.ticks
             sends = link.sends and not crashes
+            on_air = sends or (link.pilot_s > 0 and not crashes)
             job = Job(
                 client=training.node,
                 round_index=this.index,
                 version=cell.state.model_version,
                 model_arrives=arrives,
                 training_ends=training_ends,
-                ends=training_ends + (ticks(link.duration(bits)) if sends else 0),
+                ends=training_ends + (ticks(link.duration(bits)) if on_air else 0),
                 compute_s=duration,
                 bits=bits,
                 sends=sends,
                 outcome=int(Status.CRASHED if crashes else outcome_of(link)),
                 active=link.on_air(bits),
+                piloting=0.0 if crashes else link.piloting(bits),
             )
             self.jobs.start(job, cell.state.parameters)
             medium.env.process(asynchronous_client(medium, job, since=medium.now - 1))
@@ -140,8 +142,9 @@ class Asynchronous:
             fresh = job.round_index == this.index or job.training_ends > begin
             began_to_send.append(job.sends and fresh and job.training_ends <= now)
             first, last = _part(job.training_ends, job.ends, begin, now)
-            if job.sends and (last > first or (began_to_send[-1] and job.ends <= now)):
-                air_time.note(position, first, last, active=job.active)
+            on_air = job.sends or job.piloting > 0
+            if on_air and (last > first or (began_to_send[-1] and job.ends <= now)):
+                air_time.note(position, first, last, active=job.active, piloting=job.piloting)
         this.compute_time[positions] = [job.compute_s for job in jobs]
         cell.drain(this.clients, self.uploads.note_energy(this, air_time))
         transmitted = positions[np.array(began_to_send, dtype=np.bool_)]

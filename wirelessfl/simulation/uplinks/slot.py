@@ -214,7 +214,7 @@ def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None)
     if plan.pilots is None:
         return
     asked = np.concatenate([plan.senders, plan.silent, [] if jammer is None else [jammer]]).astype(np.int64)
-    this.pilots = PilotRecord(asked, plan.pilots.joules)
+    this.pilots = PilotRecord(asked, np.full(len(asked), plan.pilots.joules))
     total = len(asked) * plan.pilots.joules + plan.pilots.jammer_joules
     this.energy = this.energy.plus(total)
     cell.drain(this.clients[asked], np.full(len(asked), plan.pilots.joules))

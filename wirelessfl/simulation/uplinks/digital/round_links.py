@@ -1,18 +1,21 @@
-"""The digital links of one round, each as it is when its client begins to transmit."""
+"""The digital links of one round, each as it is when its client begins to transmit, and what is sent over them."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.radio import Link, Moment, UploadLinks
 from wirelessfl.simulation.cell import TrainingTimes
-from wirelessfl.simulation.medium import LATEST_TICK, AirTime, all_seconds, seconds, ticks
-from wirelessfl.simulation.radio_records import LinkRecord, UploadRecord
+from wirelessfl.simulation.medium import LATEST_TICK, AirTime, Medium, all_seconds, seconds, ticks
+from wirelessfl.simulation.radio_records import LinkRecord, PilotRecord, UploadRecord
 from wirelessfl.simulation.records import Energy, Round
-from wirelessfl.trace import Status
+from wirelessfl.trace import EventKind, Status
 
 
 def draw_links(
@@ -37,15 +40,37 @@ def outcome_of(link: Link) -> Status:
     return Status.OUTAGE if link.sends else Status.DEEP_FADE
 
 
+def upload(
+    medium: Medium, air_time: AirTime, position: int, node: int, link: Link, bits: int
+) -> Generator[simpy.Event, Any, None]:
+    """Pilots and upload of a client that has a link, or its pilots alone where it then stays silent."""
+    if link.sends:
+        medium.note(EventKind.TRANSMIT, node, bits)
+    if link.sends or link.pilot_s > 0:
+        yield from air_time.send(
+            medium, position, ticks(link.duration(bits)), 0, link.on_air(bits), link.piloting(bits)
+        )
+
+
+def energy_on_air(links: UploadLinks, air_time: AirTime, count: int, label: int | None = None) -> NDArray[np.float64]:
+    """(count,) joules of what each client has sent, and of its pilots, under one label or under all."""
+    pilots = links.pilot_joules(air_time.pilots_by_client(count, label)) if air_time.has_pilots else 0.0
+    return links.joules(air_time.by_client(count, label)) + pilots
+
+
 def record_uploads(links: UploadLinks, this: Round, air_time: AirTime, payload_bits: int) -> NDArray[np.float64]:
-    """Record of size, time on the air and energy of the uploads of a round; returns (n,) joules."""
-    senders = air_time.senders()
-    airtime = air_time.by_client(len(this.clients))[senders]
-    joules = np.zeros(len(this.clients))
+    """Record of size, time on the air and energy of the uploads of a round, and of pilots; returns (n,) joules."""
+    count, senders = len(this.clients), air_time.senders()
+    airtime, pilot_s = air_time.by_client(count)[senders], air_time.pilots_by_client(count)
+    joules = np.zeros(count)
     joules[senders] = links.joules(airtime)
     # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
     energy = links.power_over_noise * airtime
-    this.uploads = UploadRecord(senders, airtime, energy, joules[senders], payload_bits)
+    this.uploads = UploadRecord(senders, airtime + pilot_s[senders], energy, joules[senders], payload_bits)
+    piloted = np.flatnonzero(pilot_s)
+    if len(piloted):
+        this.pilots = PilotRecord(piloted, links.pilot_joules(pilot_s[piloted]))
+        joules[piloted] += this.pilots.joules
     this.energy = Energy().plus(float(joules.sum()))
     return joules
 

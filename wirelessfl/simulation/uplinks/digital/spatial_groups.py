@@ -13,7 +13,7 @@ from wirelessfl.simulation.cell import ClientTraining, train
 from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, after_all_else, seconds, ticks
 from wirelessfl.simulation.radio_records import LinkRecord
 from wirelessfl.simulation.records import Round
-from wirelessfl.simulation.uplinks.digital.round_links import outcome_of
+from wirelessfl.simulation.uplinks.digital.round_links import outcome_of, upload
 from wirelessfl.trace import EventKind
 
 
@@ -132,9 +132,7 @@ def spatial_client(
         if grant_ticks:
             yield medium.env.timeout(grant_ticks)
         link: Link = yield groups.turn(position)
-        if link.sends:
-            medium.note(EventKind.TRANSMIT, training.node, bits)
-            yield from air_time.send(medium, position, ticks(link.duration(bits)), active=link.on_air(bits))
+        yield from upload(medium, air_time, position, training.node, link, bits)
     except simpy.Interrupt:
         groups.leave(position)
         medium.note(EventKind.LATE, training.node)

@@ -44,6 +44,7 @@ from wirelessfl.simulation.uplinks.digital.round_links import (
     draw_links,
     outcome_of,
     record_uploads,
+    upload,
 )
 from wirelessfl.simulation.uplinks.digital.shared_band import SharedBand
 from wirelessfl.simulation.uplinks.digital.spatial_groups import SpatialGroups, spatial_client
@@ -76,17 +77,13 @@ def digital_client(
         if not (yield from train(medium, training)):
             return
         link = links.foreseen(training.position)
-        if link is None or link.sends:
+        if link is None or link.sends or link.pilot_s > 0:
             if grant_ticks:
                 yield medium.env.timeout(grant_ticks)
             with channel.request() as turn:
                 yield turn
                 link = links.at(training.position, medium.now)
-                if link.sends:
-                    medium.note(EventKind.TRANSMIT, training.node, bits)
-                    yield from air_time.send(
-                        medium, training.position, ticks(link.duration(bits)), active=link.on_air(bits)
-                    )
+                yield from upload(medium, air_time, training.position, training.node, link, bits)
     except simpy.Interrupt:
         medium.note(EventKind.LATE, training.node)
         return

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import simpy
@@ -29,6 +29,7 @@ from wirelessfl.secagg import (
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime, ProtocolMessage, seconds, ticks
 from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.uplinks.digital.round_links import energy_on_air
 from wirelessfl.simulation.uplinks.secure_aggregation.transport import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.uplink import Outcome, ProtocolRun, SecureUplink
 from wirelessfl.trace import EventKind, SecAggStage
@@ -108,18 +109,18 @@ class PairwisePrf(SecureUplink):
             costs.add(SecAggStage.SET_UP, messages_down=1.0, bits_down=answer.bits)
             yield medium.occupy(answer.bits / cell.timing.downlink_bps)
             medium.note(EventKind.REQUEST, answer.receiver, answer.bits)
-        airtime = air_time.by_client(self.registered)
-        cell.drain(everyone, self.links.joules(airtime))
-        costs.add(
-            SecAggStage.SET_UP, seconds=seconds(medium.now - begin), energy=float(self.links.joules(airtime).sum())
-        )
+        joules = energy_on_air(self.links, air_time, self.registered)
+        cell.drain(everyone, joules)
+        costs.add(SecAggStage.SET_UP, seconds=seconds(medium.now - begin), energy=float(joules.sum()))
         return air_time.occupied()
 
     def _advertise(
         self, cell: Cell, link: Link, message: KeyAdvertisement, air_time: AirTime
     ) -> Generator[simpy.Event, Any, None]:
         cell.medium.note(EventKind.ADVERTISE_KEYS, message.sender, message.bits)
-        yield from air_time.send(cell.medium, message.sender, ticks(link.duration(message.bits)))
+        link = replace(link, sends=True)  # it is assumed to succeed
+        duration, piloting = ticks(link.duration(message.bits)), link.piloting(message.bits)
+        yield from air_time.send(cell.medium, message.sender, duration, active=1.0 - piloting, piloting=piloting)
         cell.medium.note(EventKind.ARRIVE, message.sender, message.bits)
 
     def begin(self, cell: Cell, this: Round, costs: StageCosts) -> PrfRun:
@@ -136,6 +137,8 @@ class PrfRun(ProtocolRun):
 
     The masked inputs of an attempt that fails are sent and never computed: nobody can unmask their sum.
     """
+
+    first_stage: ClassVar[Stage] = Stage.MASKED_INPUT
 
     def __init__(self, uplink: PairwisePrf, cell: Cell, this: Round, costs: StageCosts) -> None:
         super().__init__(uplink, cell, this, costs)

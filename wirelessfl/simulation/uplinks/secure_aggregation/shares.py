@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import simpy
@@ -64,6 +64,8 @@ class SecretSharing(SecureUplink):
 
 class SecretSharingRun(ProtocolRun):
     """One round of `secagg` or `secagg_plus`; every message but the masked inputs is made when it is sent."""
+
+    first_stage: ClassVar[Stage] = Stage.ADVERTISE_KEYS
 
     def __init__(
         self, uplink: SecretSharing, cell: Cell, this: Round, costs: StageCosts, parameters: RoundParameters

@@ -94,17 +94,21 @@ class Transport:
         self._sent = np.zeros(len(this.clients), dtype=np.int64)
         self.inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
 
-    def reaches_server(self, position: int) -> bool:
-        """Whether the client's channel lets it send at all; if not, that is noted."""
-        if self._links.at(position, self._medium.now).sends:
+    def reaches_server(self, position: int, stage: Stage) -> Generator[simpy.Event, Any, bool]:
+        """Whether the client's channel lets it send at all; if not, that is noted, behind the pilots that show it."""
+        link = self._links.at(position, self._medium.now)
+        if link.sends:
             return True
+        if link.pilot_s > 0:
+            shares = (column_of(stage), link.on_air(0.0), link.piloting(0.0))
+            yield from self.air_time.send(self._medium, position, ticks(link.duration(0.0)), *shares)
         self._lose(position, Status.DEEP_FADE, EventKind.DEEP_FADE)
         return False
 
     def send(self, message: ProtocolMessage) -> Generator[simpy.Event, Any, bool]:
         """A client sends to the server; returns whether the message arrived, in time or not."""
         position, medium = message.position, self._medium
-        if not self.reaches_server(position):
+        if not (yield from self.reaches_server(position, message.stage)):
             return False
         if self._grant_ticks:
             yield medium.env.timeout(self._grant_ticks)
@@ -117,8 +121,8 @@ class Transport:
         self.costs.add(column_of(message.stage), messages_up=1.0, bits_up=message.bits)
         vanishes = not np.isnan(share)
         bits = message.bits * share if vanishes else message.bits
-        duration = ticks(link.duration(bits))
-        yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.on_air(bits))
+        shares = (column_of(message.stage), link.on_air(bits), link.piloting(bits))
+        yield from self.air_time.send(medium, position, ticks(link.duration(bits)), *shares)
         if vanishes:
             self._lose(position, Status.CRASHED, EventKind.VANISH)
             return False

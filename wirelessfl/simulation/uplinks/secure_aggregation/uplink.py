@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import simpy
@@ -20,7 +20,7 @@ from wirelessfl.simulation.cell import Cell, ClientTraining, train
 from wirelessfl.simulation.medium import Incoming, ProtocolMessage, Report, seconds, ticks
 from wirelessfl.simulation.records import Energy, Round, SecAggRecord, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
-from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, record_uploads
+from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, energy_on_air, record_uploads
 from wirelessfl.simulation.uplinks.secure_aggregation.transport import (
     StageCosts,
     Transport,
@@ -132,8 +132,7 @@ class SecureUplink(ABC):
         count = len(this.clients)
         cell.drain(this.clients, record_uploads(self.links, this, transport.air_time, self.payload_bits))
         for stage in SecAggStage:
-            joules = self.links.joules(transport.air_time.by_client(count, stage))
-            transport.costs.add(stage, energy=float(joules.sum()))
+            transport.costs.add(stage, energy=float(energy_on_air(self.links, transport.air_time, count, stage).sum()))
         this.energy = Energy().plus(transport.costs.energy)
 
     def _collected(
@@ -176,6 +175,9 @@ class ProtocolRun(ABC):
         present: (m,) positions of the clients that are there.
         window: of the stage under way; its ``ready`` are those heard in it.
     """
+
+    first_stage: ClassVar[Stage]
+    """That of a client's first message."""
 
     def __init__(self, uplink: SecureUplink, cell: Cell, this: Round, costs: StageCosts) -> None:
         self.uplink = uplink
@@ -231,7 +233,9 @@ class ProtocolRun(ABC):
         # Training, then an answer to every request of the server, for as long as it asks
         medium, transport, position, busy = self.cell.medium, self.transport, training.position, True
         try:
-            if not (yield from train(medium, training)) or not transport.reaches_server(position):
+            if not (yield from train(medium, training)):
+                return
+            if not (yield from transport.reaches_server(position, self.first_stage)):
                 return
             message = self.opening(position)
             if message is None:
