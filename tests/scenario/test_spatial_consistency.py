@@ -39,7 +39,21 @@ RING = {"model": "one_ring"}
         ),
         ({}, {"aggregation__mode": "asynchronous"}, r"uplink\.receiver: found zf with aggregation\.mode: asynchronous"),
         ({}, {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 1.0}}, r"found gauss_markov with uplink"),
-        ({}, {"channel__csi__error_std": 0.1}, r"uplink\.rate\.outage: found 0\.01 with uplink\.receiver and channel"),
+        (
+            {"receiver": {"antennas": 2, "correlation": RING}},
+            {"channel__csi__error_std": 0.1},
+            r"uplink\.rate\.outage: found 0\.01 with correlated antennas and channel\.csi\.error_std: 0\.1",
+        ),
+        (
+            {"rate": {"outage": 5e-5}},
+            {"channel__csi__pilot_symbols": 4},
+            r"outage: found 5e-05 with uplink\.receiver and channel\.csi\.pilot_symbols: 4.*at least 0\.0001",
+        ),
+        (
+            {},
+            {"channel__csi__error_std": 0.1, "channel__fading": {"model": "nakagami"}},
+            r"uplink\.rate\.outage: found 0\.01 with nakagami fading",
+        ),
         (
             {"receiver": {"combiner": "mmse"}, "rate": {"power": "water_filling"}},
             {},
@@ -70,3 +84,4 @@ def test_what_goes_together() -> None:
     small(uplink={"kind": "digital", "receiver": few}, clients__count=100)
     rate = {"model": "fixed", "rate_bps": 1e6}
     small(uplink={"kind": "digital", "receiver": {"antennas": 2}, "rate": rate}, channel__csi__error_std=0.1)
+    small(uplink={"kind": "digital", "receiver": {"antennas": 2}}, channel__csi__error_std=0.1)

@@ -153,6 +153,22 @@ class ChannelSource:
         specular = returned("correlation", self.fading, "specular", known, shape, kind=np.number)
         return channel_given_estimate(found.narrowband[1], found.path_gain[:, None], error_std, estimator, specular)
 
+    def channels_given_estimates(
+        self, nodes: NDArray[np.int64], moment: Moment, found: Channels, share: float
+    ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
+        """Means (n, R, F, A) of h and variances (n,) of each antenna given estimates of a slot of one piece.
+
+        For antennas whose scattered parts are independent: then no estimate says anything of another antenna.
+        """
+        impairments, estimate = self.impairments, found.estimate
+        error_std = impairments.error_std(found.path_gain, share)
+        line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
+        specular = self._specular(nodes, line_of_sight, moment, AT_ONCE.estimates)
+        each = (len(nodes), 1, 1, 1)
+        given = (found.path_gain.reshape(each), error_std.reshape(each), impairments.csi_estimator, specular)
+        mean, variance = channel_given_estimate(estimate, *given)
+        return mean, np.asarray(variance[:, 0, 0, 0])
+
     def _gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, instants: Instants
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:

@@ -10,8 +10,9 @@ from wirelessfl.radio.channel_source import Channels
 from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.propagation import Moment
-from wirelessfl.radio.rates import shannon_rate, snr_of_power
+from wirelessfl.radio.rates import AdaptiveRate, shannon_rate, snr_of_power
 from wirelessfl.radio.reception.linear import StreamCombiner, stream_sinr
+from wirelessfl.radio.reception.sinr_margin import SinrMargin, margin_rank
 from wirelessfl.radio.water_filling import water_filling
 
 
@@ -68,10 +69,11 @@ class SpatialMultiplexing:
         """
         links, count = self.links, len(clients)
         found = links.network.clients.channels(clients, moment, share=share)
+        margin = self._margin(found, clients, moment, share)
         at, carried, sinr = np.zeros(count), np.zeros(count), np.full(count, np.nan)
         sending = np.flatnonzero(~self._faded(found))
         while len(sending):
-            believed, true = self._sinr(found, sending, share)
+            believed, true = self._sinr(found, sending, share, margin)
             expected = self._rate(believed, share)
             sent_at = links.rate.sent_at(expected)
             if sent_at.all():
@@ -89,14 +91,30 @@ class SpatialMultiplexing:
         known = (np.abs(found.estimate[:, 0]) ** 2).mean(axis=(1, 2))
         return np.asarray(known < self.links.fade_threshold * found.mean_estimate_power)
 
+    def _margin(self, found: Channels, clients: NDArray[np.int64], moment: Moment, share: float) -> SinrMargin | None:
+        # What is known of channels that are known imperfectly; None where estimates are taken as exact
+        rate, source, count = self.links.rate, self.links.network.clients, len(clients)
+        if not isinstance(rate, AdaptiveRate) or rate.outage is None:
+            return None
+        if not source.impairments.error_std(found.path_gain, share).any():
+            return None
+        assert found.channel.shape[2] == 1, "the scenario was checked: over several groups channels are known exactly"
+        mean, variance = source.channels_given_estimates(clients, moment, found, share)
+        draws, rank = margin_rank(rate.outage)
+        stream = self.links.network.streams.nodes("sinr_margin", moment.round_index, clients)
+        normals = stream.complex_normal(draws * count).reshape(count, draws, count)
+        return SinrMargin(mean[:, 0, 0], variance, normals, rank)
+
     def _sinr(
-        self, found: Channels, sending: NDArray[np.int64], share: float
+        self, found: Channels, sending: NDArray[np.int64], share: float, margin: SinrMargin | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        # SINR (k, F) of those that send: by the estimates, and of the channels
+        # SINR (k, F) of those that send: what they count on, and of the channels
         snr = float(snr_of_power(self.links.snr, np.ones(1), share)[0])
         estimate, channel = (np.moveaxis(h[sending, 0], 0, -1) for h in (found.estimate, found.channel))
         weights = self.combiner.weights(estimate, snr)
         believed, true = (stream_sinr(weights, h, snr).T for h in (estimate, channel))
+        if margin is not None:
+            believed = margin.of(sending).outage_sinr(weights[0], snr)[:, None]
         if not self.links.fills:
             return believed, true
         shares = water_filling(believed)  # behind zero forcing the power of the others does not matter

@@ -3,10 +3,13 @@
 from wirelessfl.scenario.array_consistency import ring_memory
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import IndependentFading
-from wirelessfl.scenario.reception import LinearMmseCombiner, StreamReceiver
+from wirelessfl.scenario.reception import LinearMmseCombiner, NoCorrelation, StreamReceiver
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Asynchronous
 from wirelessfl.scenario.uplink import AdaptiveRate, Digital, DigitalLink, McsRate, RecordedRate, SecureAggregation
+
+LEAST_OUTAGE = 1e-4
+"""Of a margin behind an array, which takes more draws than its inverse."""
 
 
 def spatial_rules(scenario: Sections) -> list[Rule]:
@@ -57,11 +60,17 @@ def _uploads(scenario: Sections, uplink: Digital, receiver: StreamReceiver) -> l
             "independent, or uplink.receiver: null",
         ),
         (
-            margin and csi.is_imperfect,
+            margin and csi.is_imperfect and not isinstance(receiver.correlation, NoCorrelation),
             "uplink.rate.outage",
-            f"{getattr(rate, 'outage', None)} {beside} and channel.csi.{imperfect}; the margin is that of a single "
-            "antenna",
-            "null: the estimates are taken as exact; or uplink.rate.model: fixed",
+            f"{getattr(rate, 'outage', None)} with correlated antennas and channel.csi.{imperfect}: what estimates say "
+            "of correlated channels is not known",
+            "null: the estimates are taken as exact; or uplink.receiver.correlation.model: none",
+        ),
+        (
+            margin and csi.is_imperfect and (getattr(rate, "outage", None) or 0.0) < LEAST_OUTAGE,
+            "uplink.rate.outage",
+            f"{getattr(rate, 'outage', None)} {beside} and channel.csi.{imperfect}, where a margin is drawn",
+            f"at least {LEAST_OUTAGE:g}, or null",
         ),
         (
             uplink.ofdma == "reallocate",
