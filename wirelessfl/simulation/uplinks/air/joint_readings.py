@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.radio import principal_directions
 from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna, complex_noise
 from wirelessfl.simulation.uplinks.air.ranges import scale_ranges
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
@@ -27,11 +28,11 @@ def joint_readings(
     S is 1 + 2A, of the server the real part alone, or 1 + A where two coordinates share a symbol.
 
     Args:
-        transmitters: of the slot, with one receiver, an observer, and one antenna of the jammer.
+        transmitters: of the slot, with one receiver and an observer.
         signal: y (d,) of the server, with noise and jamming.
         blocks: updates of the senders, those that made the signal.
         jamming: (d,) the jammer's noise in the signal, in units of what arrives of it.
-        streams: of the noise at the observer, and of the jammer's part that the server does not read.
+        streams: of the noise at the observer, and of what the server does not read of the jammer's signals.
         round_index: the round.
     """
     plan, packed, dimension = transmitters.plan, transmitters.iq_packing, transmitters.air.dimension
@@ -49,32 +50,51 @@ def joint_readings(
     read = scale_ranges(signal.copy(), transmitters.ranges, 1.0 / server_noise)
     if not jammed or plan.jammer_behind is None or overheard.jammer is None:
         return _real_rows(read, own, packed)
-    if packed:
-        sent_noise = _pairs(jamming)
-    else:
-        other = streams.generator("unread_jamming", round_index).standard_normal(dimension)
-        sent_noise = jamming + 1j * other
-    behind = plan.jammer_gain * plan.jammer_behind.channel.reshape(blocks_and_groups) / server_noise
-    there = plan.jammer_gain * overheard.jammer.reshape(-1, antennas) / overheard.noise_std
+    read_noise = _pairs(jamming) if packed else jamming + 1j * _standard(streams, "unread_jamming", round_index, uses)
+    further = _further_noise(streams, round_index, overheard.jammer.shape[3], uses)
+    behind = plan.jammer_gain * plan.jammer_behind.parts.reshape(len(transmitters.ranges), -1)
+    there = plan.jammer_gain * overheard.jammer.reshape(len(behind), antennas, -1) / overheard.noise_std
     rows, per_symbol = list[NDArray[np.float64]](), 2 if packed else 1
-    for (first, end), at_server, arriving in zip(transmitters.ranges, behind.ravel(), there, strict=True):
+    for (first, end), std, read_of, arriving in zip(
+        transmitters.ranges, server_noise.ravel(), behind, there, strict=True
+    ):
         symbols = slice(-(-first // per_symbol), -(-end // per_symbol))
-        # The server reads the jamming with its phase turned to 0
-        arrived = own[:, symbols] + arriving[:, None] * (sent_noise[symbols] * np.exp(-1j * np.angle(at_server)))
-        every = np.concatenate([[at_server], arriving])
+        sent_noise = _streams_of(read_noise[symbols], further[:, symbols], read_of)
+        arrived = own[:, symbols] + arriving @ sent_noise
+        every = np.concatenate([read_of[None] / std, arriving])
         rows.append(_whitened(_real_rows(read[first:end], arrived, packed), every, packed))
     return np.concatenate(rows, axis=1)
 
 
+def _further_noise(streams: Streams, round_index: int, count: int, uses: int) -> Complex:
+    # (N, m) circular noise, of which the server reads nothing; none of a jammer with one antenna
+    if count == 1:
+        return np.zeros((1, uses), dtype=np.complex128)
+    return complex_noise(streams.generator("further_jamming", round_index), count, uses, 1.0)
+
+
+def _standard(streams: Streams, purpose: str, round_index: int, count: int) -> NDArray[np.float64]:
+    return streams.generator(purpose, round_index).standard_normal(count)
+
+
+def _streams_of(read: Complex, further: Complex, behind: Complex) -> Complex:
+    # (N, m) white circular noise u of N streams, given that of their sum the server reads bᵀu = ‖b‖ read
+    size = np.linalg.norm(behind)
+    if size == 0:  # nothing of it arrives at the server
+        behind, size = np.eye(1, len(behind), dtype=np.complex128)[0], np.float64(1.0)
+    direction = behind.conj() / size
+    return np.asarray(further + direction[:, None] * (read - direction.conj() @ further))
+
+
 def _whitened(rows: NDArray[np.float64], jamming: Complex, packed: bool) -> NDArray[np.float64]:
-    # Σ^{−1/2} times the rows (S, n) of a range, Σ = I + B Bᵀ with what arrives of the jammer's two quadratures
+    # Σ^{−1/2} times the rows (S, n) of a range, Σ = I + B Bᵀ with what arrives of the two quadratures of each stream
     if packed:  # circular in every reading
-        values, size = _pairs(rows), np.linalg.norm(jamming)
-        along = jamming / size
-        values -= (1.0 - 1.0 / np.hypot(1.0, size)) * along[:, None] * (along.conj() @ values)
+        values = _pairs(rows)
+        directions, power = principal_directions(jamming)
+        values -= ((1.0 - 1.0 / np.sqrt(1.0 + power)) * directions.T) @ (directions.conj() @ values)
         return _apart(values, rows.shape[1])
     quadratures = [np.concatenate([turned.real, turned.imag[1:]]) for turned in (jamming, 1j * jamming)]
-    basis, sizes, _ = np.linalg.svd(np.stack(quadratures, axis=1), full_matrices=False)
+    basis, sizes, _ = np.linalg.svd(np.concatenate(quadratures, axis=1), full_matrices=False)
     shorter = 1.0 - 1.0 / np.hypot(1.0, sizes)
     return np.asarray(rows - basis @ (shorter[:, None] * (basis.T @ rows)))
 

@@ -283,8 +283,6 @@ class OverTheAir(SlotUplink):
         hears_apart = self.network.observer is not None or self.receiver.antennas > 1
         if hears_apart and isinstance(self.policies[0], CentredPowerControl):
             return NotAuditable("a canary is a constant vector, of which nothing is sent beside the mean told apart")
-        if self.network.observer is not None and self.network.further_jammer_antennas:
-            return NotAuditable("games against an observer play a jammer with one antenna, and this one has several")
         if self.network.observer is not None:
             told = "how much models tell of the server's reading: the reading itself is taken"
             readings = 1 + (1 if self.iq_packing else 2) * len(self.network.observer.clients.antennas)
