@@ -4,6 +4,8 @@ wirelessfl study ota-digital-secagg --workers 2
 python docs/study_pictures.py results/ota-digital-secagg tutorials/over-the-air-against-digital
 wirelessfl study jammer-antennas --workers 2
 python docs/study_pictures.py results/jammer-antennas explanation/jammer-antennas
+wirelessfl study jammer-arrays --workers 2
+python docs/study_pictures.py results/jammer-arrays explanation/jammer-arrays
 wirelessfl study robust-rules --workers 2
 python docs/study_pictures.py results/robust-rules explanation/robust-rules
 wirelessfl study attacks-uplinks --workers 2

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tests.simulation.resuming import resumed
-from tests.simulation.scenarios import run, small
+from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.uplinks.cells import play
 from tests.statistics import assert_probability
-from wirelessfl.errors import ScenarioError
+from wirelessfl.assembly import build_simulation
+from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.trace import EventKind, Status
 
@@ -136,7 +137,8 @@ def test_a_broadcast_that_everybody_receives_changes_nothing(name: str) -> None:
 
 def test_nobody_receives_and_the_model_stays() -> None:
     for name, keys in UPLINKS.items():
-        simulation, rounds, _ = run(small(rounds=2, downlink={**FIXED, "snr_db": -100.0}, **keys))
+        with pytest.warns(ModelWarning, match="6 of 6 clients cannot receive"):
+            simulation, rounds, _ = run(small(rounds=2, downlink={**FIXED, "snr_db": -100.0}, **keys))
         assert all(len(missing(this)) == 6 for this in rounds), name
         assert simulation.state.model_version == 0
         bits = 32 * simulation.deployment.learner.broadcast_dimension
@@ -199,3 +201,22 @@ REFUSED: dict[str, dict[str, Any]] = {
 def test_what_does_not_go_together_is_refused(words: str) -> None:
     with pytest.raises(ScenarioError, match=words.replace(".", r"\.")):
         small(**REFUSED[words])
+
+
+@pytest.mark.parametrize(
+    ("downlink", "key"),
+    [
+        ({"model": "fixed", "snr_db": 10}, "timing.downlink_bps"),
+        ({"model": "fixed", "snr_db": 10, "rate_bps": 3e6}, "downlink.rate_bps"),
+        ({"model": "multicast", "snr_db": 10, "min_rate_bps": 3e6}, "downlink.min_rate_bps"),
+    ],
+)
+def test_a_rate_that_most_clients_miss_is_warned_of(downlink: dict[str, Any], key: str) -> None:
+    """At 10 dB, γ = 5, of 1 MHz log2 6 = 2.585 Mbit/s."""
+    with pytest.warns(ModelWarning, match=rf"{key}: .* 10 of 10 clients cannot .* carry 2\.585e\+06"):
+        build_simulation(small(uplink=IDEAL, downlink=downlink, clients__count=10, data__limit=100), PLAN)
+
+
+@pytest.mark.parametrize("rate", [{"rate_bps": 2.5e6}, {"outage": 0.9}])
+def test_a_rate_within_reach_or_an_outage_that_is_asked_for_is_no_warning(rate: dict[str, float]) -> None:
+    build_simulation(small(uplink=IDEAL, downlink={"model": "fixed", "snr_db": 10, **rate}), PLAN)

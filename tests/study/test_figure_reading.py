@@ -125,6 +125,8 @@ def test_no_text_is_cut_off_or_hidden(tmp_path: Path, factors: tuple[Factor, ...
 @pytest.mark.parametrize(
     ("path", "words"),
     [
+        ("uplink.receiver.antennas", "antennas (receiver)"),
+        ("uplink.jammer.antennas", "antennas (jammer)"),
         ("uplink.snr_db", "SNR (dB)"),
         ("clients.count", "number of clients"),
         ("timing.deadline_s", "deadline (s)"),

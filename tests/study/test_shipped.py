@@ -24,6 +24,7 @@ def test_the_shelf() -> None:
         "mechanisms",
         "ota-digital-secagg",
         "jammer-antennas",
+        "jammer-arrays",
         "sdma-airtime",
         "codecs",
         "robust-rules",
@@ -91,6 +92,22 @@ def test_a_jammer_is_nulled_by_two_antennas() -> None:
     assert epsilon[1, 10] < epsilon[1, 1] / 5
     for antennas in (2, 4, 8):
         assert epsilon[antennas, 10] > max(0.5 * epsilon[antennas, 1], 1.5 * epsilon[1, 1])
+
+
+@pytest.mark.slow
+def test_a_jammer_is_nulled_by_more_antennas_than_it_has_itself() -> None:
+    """At one antenna and as many as the server ε stays below half of what a nulled jammer leaves."""
+    epsilon = {}
+    for one in load_study("jammer-arrays", {"base.evaluate.every": 20, "seeds": 1}).runs:
+        simulation = build_simulation(one.scenario, PLAN)
+        simulation.run(lambda *_: None)
+        uplink: Any = one.scenario.uplink
+        epsilon[uplink.receiver.antennas, uplink.jammer.antennas] = simulation.ledger.epsilon_accounted()
+    assert epsilon[1, 1] == pytest.approx(epsilon[1, 4], rel=0.1)
+    for antennas in (2, 4):
+        assert epsilon[antennas, antennas] < 0.5 * epsilon[antennas, 1]
+    for jammers in (1, 2, 4):
+        assert epsilon[8, jammers] > 0.5 * epsilon[8, 1]
 
 
 def test_three_uplinks_have_the_same_band_power_deadline_and_epsilon() -> None:

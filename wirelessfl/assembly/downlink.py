@@ -1,11 +1,14 @@
 """The downlink of a scenario: its channels, and the rate of the broadcast."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
+from wirelessfl.errors import ModelWarning
 from wirelessfl.memory import forgotten
 from wirelessfl.radio import (
     ChannelSource,
@@ -17,8 +20,12 @@ from wirelessfl.radio import (
     thermal_noise_density,
 )
 from wirelessfl.radio.downlink import BroadcastRate, FadingDownlink, FixedBroadcast, MulticastToWeakest, rate_of_outage
+from wirelessfl.radio.rates import shannon_rate
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.downlink import ErrorFreeDownlink, FadingLink, FixedDownlink, MulticastDownlink
+
+_MOST_ASKED = 10_000
+"""Clients whose path gains tell for a whole population whether most of them miss the broadcast."""
 
 
 def build_downlink(
@@ -40,13 +47,20 @@ def build_downlink(
     source = replace(fading, large_scale=up.large_scale, impairments=LinkImpairments())
     bandwidth = downlink.bandwidth_hz or scenario.timing.bandwidth_hz
     snr = _snr(downlink, bandwidth)
+    rate: BroadcastRate
     match downlink:
+        case FixedDownlink(outage=None):
+            key = "timing.downlink_bps" if downlink.rate_bps is None else "downlink.rate_bps"
+            least_bps = downlink.rate_bps or scenario.timing.downlink_bps
+            _warn_of_misses(key, least_bps, bandwidth, _mean_snr(network, snr, _MOST_ASKED))
+            rate = FixedBroadcast(least_bps)
         case FixedDownlink():
-            fixed = downlink.rate_bps or scenario.timing.downlink_bps
-            if downlink.outage is not None:
-                fixed = rate_of_outage(downlink.outage, bandwidth, _mean_snr(network, snr))
-            rate: BroadcastRate = FixedBroadcast(fixed)
+            assert downlink.outage is not None, "the case above"
+            mean_snr = _mean_snr(network, snr, network.registry.count)
+            rate = FixedBroadcast(rate_of_outage(downlink.outage, bandwidth, mean_snr))
         case MulticastDownlink():
+            mean_snr = _mean_snr(network, snr, _MOST_ASKED)
+            _warn_of_misses("downlink.min_rate_bps", downlink.min_rate_bps, bandwidth, mean_snr)
             rate = MulticastToWeakest(downlink.min_rate_bps)
         case _:
             assert_never(downlink)
@@ -62,9 +76,22 @@ def _snr(downlink: FadingLink, bandwidth_hz: float) -> float:
     return 2.0 * watts / (thermal_noise_density(downlink.noise_figure_db) * bandwidth_hz)
 
 
-def _mean_snr(network: Network, snr: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    # (K,) γ̄ of all registered clients at the beginning of the run
+def _mean_snr(network: Network, snr: float, most: int) -> NDArray[np.float64]:
+    # (n,) γ̄ of registered clients at the beginning of the run, the first `most` of them
     with forgotten(network.memories()):
-        everyone = np.arange(network.registry.count)
-        gains = network.clients.large_scale.gains(everyone, Moment(1, 0.0))
+        asked = np.arange(min(network.registry.count, most))
+        gains = network.clients.large_scale.gains(asked, Moment(1, 0.0))
     return np.asarray(snr * gains.path_gain / 2.0)
+
+
+def _warn_of_misses(key: str, rate_bps: float, bandwidth_hz: float, mean_snr: NDArray[np.float64]) -> None:
+    carried = shannon_rate(bandwidth_hz, mean_snr)
+    missed = int(np.count_nonzero(carried < rate_bps))
+    if 2 * missed > len(carried):
+        warnings.warn(
+            f"{key}: at their path gain, without fading, {missed} of {len(carried)} clients cannot receive "
+            f"{rate_bps:.4g} bit/s (half of them carry {np.median(carried):.4g} or less): most miss the broadcast and "
+            "skip the round (no_model); a lower rate, more bandwidth or power, or downlink.outage reaches them",
+            ModelWarning,
+            stacklevel=2,
+        )

@@ -42,6 +42,7 @@ _OWN = {
     "steps",
     "limit",
     "share",
+    "antennas",
     "bits",
     "rate",
     "root",
