@@ -20,7 +20,9 @@ from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, train_c
 from wirelessfl.learning.adapters import LowRankAdaptation, LowRankConv2d, LowRankLinear, TrainedPart, merge_adapters
 from wirelessfl.learning.algorithms import FedAvg
 from wirelessfl.learning.cohort.peak import BlockMemory
-from wirelessfl.learning.models import mlp, mobilenet_gn, transformer
+from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.data.examples import Examples
+from wirelessfl.learning.models import mlp, mobilenet_gn, resnet_gn, transformer
 from wirelessfl.learning.optimizers import SGD, Adam
 
 SHAPE = (12,)
@@ -81,6 +83,40 @@ def test_clipping_and_noise_see_the_trained_part_alone(which: str, rule: str, no
     training = LocalTraining(SGD(0.5), 0.05, batch_size=8, steps=2, sampling="poisson")
     population = RandomPopulation(SIZES, MODELS[name][1])
     compare_privately(partial(name, part), population, training, rule, noise, [4, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "trained"),
+    [
+        (MODELS["cnn_mnist"][0], (1, 20, 20), "9.*"),
+        (MODELS["cnn_cifar10"][0], (3, 8, 8), "(9|13).*"),
+        (lambda: resnet_gn((3, 8, 8), 3, depth=8), (3, 8, 8), "8.*"),
+        (lambda: transformer((12,), 3, 4, width=8), (12,), "6.*"),
+    ],
+    ids=["dense", "convolution", "blocks", "tokens"],
+)
+def test_closed_forms_are_used_where_all_that_is_frozen_comes_first(
+    build: Callable[[], nn.Module], shape: tuple[int, ...], trained: str
+) -> None:
+    """The plain loop trains the whole module by autograd, which knows of no closed forms."""
+    model = FlatModel(build, shape, 3, TrainedPart(trained), 4)
+    program = compile_program(model)
+    assert program is not None and model.frozen_dimension > 0
+    population = RandomPopulation(SIZES, shape)
+    if shape == (12,):
+        population = Tokens(SIZES, shape)
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=1)
+    compare_plainly(model, population, training, ExecutionPlan(chunk=4), [4, 1, 3, 0])
+    compare_privately(model, population, training, "flat", "gaussian", [4, 1, 0])
+    assert compile_program(FlatModel(build, shape, 3, TrainedPart("0.*"), 4)) is None
+
+
+class Tokens(RandomPopulation):
+    """Sequences of whole numbers from 0 to 3."""
+
+    def _examples(self, client: int, count: int) -> Examples:
+        drawn = super()._examples(client, count)
+        return Examples(drawn.inputs.abs().floor().clamp(max=3), drawn.targets)
 
 
 def test_everything_trained_is_the_model_itself() -> None:
@@ -222,4 +258,5 @@ def test_planned_memory_counts_frozen_parameters_once_and_trained_ones_by_client
     assert last.model.dimension == 129 * 3
     fewer = 4 * (whole.model.dimension - last.model.dimension)
     assert whole.resident - last.resident == fewer, "the global model is smaller, the module is not"
+    assert last.peak(4) == last.peak(4), "the frozen module is not counted with a block"
     assert last.peak(4) < whole.peak(4) - 4 * 2 * fewer

@@ -26,6 +26,7 @@ from wirelessfl.learning.client_side import Footprint
 from wirelessfl.learning.cohort.block import Batch, BlockData, places_of, unpack
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.cohort.stacked.layers import FrozenLayers
 from wirelessfl.learning.cohort.training import GradientTransform, LocalTraining, StepContext
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
@@ -109,9 +110,12 @@ class BlockMemory:
 
     def peak(self, clients: int) -> int:
         """Bytes at the peak of a block of so many clients, training or sending, and of the uploads before it."""
-        compile_program(self.model)
+        program = compile_program(self.model)
         self.model.on(_META)
         start = torch.empty(self.model.dimension, device=_META)
+        for step in () if program is None else program.steps:
+            if isinstance(step.layer, FrozenLayers):
+                step.layer.like(start)  # the module, which is there from round to round
         memory = LiveMemory("meta")
         with memory, torch.no_grad():
             self._train(clients, int(self.population.sizes.max()), start)

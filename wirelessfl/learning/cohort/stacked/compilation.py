@@ -18,14 +18,21 @@ from wirelessfl.learning.models import TemperedSigmoid
 
 @lru_cache(maxsize=8)
 def compile_program(model: FlatModel) -> Program | None:
-    """The program of a sequence of known layers, all of them trained; None where anything else occurs."""
-    if model.frozen_dimension:
-        return None
+    """The program of a sequence of known layers; None where anything else occurs.
+
+    Layers that are frozen may be of any kind where all that are trained come after them.
+    """
     steps: list[Step] = []
     first = 0
     sample = torch.zeros(1, *model.feature_shape)
     as_images = False
-    for module in _sequence(model.module):
+    frozen, modules = _divided(list(_sequence(model.module)))
+    if frozen:
+        before = nn.Sequential(*frozen)
+        steps.append(Step(layers.FrozenLayers(before), ()))
+        with torch.no_grad():
+            sample = before(sample)
+    for module in modules:
         if type(module) in _SPATIAL and sample.ndim == 4 and not as_images:
             steps.append(Step(spatial.ToImages(), ()))
             as_images = True
@@ -54,6 +61,13 @@ def _computes_the_same(program: Program, model: FlatModel) -> bool:
     except RuntimeError:  # shapes that a layer cannot take, such as features of two dimensions in a linear layer
         return False
     return torch.allclose(logits[0], model.logits(parameters, inputs[0]), rtol=1e-9, atol=1e-12)
+
+
+def _divided(modules: list[nn.Module]) -> tuple[list[nn.Module], list[nn.Module]]:
+    # What comes before the first module that is trained, where any of it is frozen, and the others
+    first = next(i for i, one in enumerate(modules) if any(p.requires_grad for p in one.parameters()))
+    frozen = any(True for one in modules[:first] for _ in one.parameters())
+    return (modules[:first], modules[first:]) if frozen else ([], modules)
 
 
 def _sequence(module: nn.Module) -> Iterator[nn.Module]:

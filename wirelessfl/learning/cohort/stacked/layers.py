@@ -3,12 +3,13 @@
 Of k clients each has parameters of its own and a batch of B samples.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_product, add_to
@@ -61,6 +62,34 @@ class TrainedLayer(Layer, Protocol):
 def squared_norm(rows: Tensor) -> Tensor:
     """(k, B) squared norms of (k, B, n)."""
     return cast(Tensor, torch.linalg.vector_norm(rows, dim=-1)).square_()
+
+
+class FrozenLayers(Layer):
+    """Layers before the first that is trained: the same for all clients, of any kind, and nobody asks for derivatives.
+
+    Args:
+        module: Of samples (N, ...) to their outputs (N, ...), on a CPU.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._modules = {torch.device("cpu"): module}
+
+    def like(self, inputs: Tensor) -> nn.Module:
+        """The module on the device and in the dtype of ``inputs``; kept in single precision, in which runs compute."""
+        device = inputs.device
+        if device not in self._modules:
+            self._modules[device] = copy.deepcopy(self._modules[torch.device("cpu")]).to(device)
+        module = self._modules[device]
+        return module if inputs.dtype == torch.float32 else copy.deepcopy(module).to(inputs.dtype)
+
+    @override
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, None]:
+        outputs = self.like(inputs)(inputs.flatten(0, 1))
+        return outputs.view(*inputs.shape[:2], *outputs.shape[1:]), None
+
+    @override
+    def backward(self, weights: Weights, saved: None, delta: Tensor) -> Tensor:
+        raise NotImplementedError("no layer before the first that is trained has derivatives")
 
 
 @dataclass(frozen=True)
