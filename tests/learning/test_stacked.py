@@ -219,7 +219,7 @@ def test_per_sample_norms_and_sums_of_every_layer(name: str) -> None:
     data = block_data(population, training)
     start = model.initial(4).double()
     samples = StackedModels(program_of(model), start, data).samples(data.batches[0])
-    inputs, targets = data.inputs_at(data.batches[0].rows), data.batches[0].targets
+    inputs, targets = data.inputs_of(data.batches[0]), data.batches[0].targets
     expected = sample_gradients(model, start.expand(CLIENTS, -1), inputs, targets) * samples.present[..., None]
     pieces = torch.split(expected, model.sizes, dim=-1)
     squared = torch.stack([piece.square().sum(-1) for piece in pieces], dim=-1)

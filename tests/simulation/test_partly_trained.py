@@ -46,7 +46,8 @@ def test_the_trained_part_alone_is_sent(kind: str, model: dict[str, Any], dimens
 
 
 def test_a_trace_holds_the_trained_part_and_names_the_rest(tmp_path: Path) -> None:
-    scenario = small(model=LORA, rounds=3, uplink={"kind": "ideal"}, trace__models="every 1")
+    augment = {"crop": 1, "rotation": 10.0}
+    scenario = small(model=LORA, data__augment=augment, rounds=3, uplink={"kind": "ideal"}, trace__models="every 1")
 
     def stop(this: FinishedRound) -> None:
         if this.index == 2:

@@ -195,21 +195,21 @@ class BlockData:
         return len(self.own_rows)
 
     def own_inputs(self) -> Tensor:
-        """(k, n_max, *feature) the samples of each client; a view where they lie in memory one after the other."""
+        """(k, n_max, *feature) the samples of each client as they are; a view where they lie one after the other."""
         if self.consecutive is None:
-            return self.inputs_at(self.own_rows)
+            return self._inputs_at(self.own_rows)
         samples = self.inputs[self.consecutive : self.consecutive + self.own_rows.numel()]
         return samples.view(*self.own_rows.shape, *self.inputs.shape[1:])
 
-    def inputs_of(self, batch: Batch) -> Tensor:
-        """(a, b, *feature) the samples of a step, augmented where they are."""
-        samples = self.inputs_at(batch.rows)
+    def inputs_of(self, batch: Batch, clients: slice = slice(None)) -> Tensor:
+        """(a, b, *feature) the samples of a step as a model sees them, of all or of some of its clients."""
+        samples = self._inputs_at(batch.rows[clients])
         if self.augmentation is None or batch.changes is None:
             return samples
-        return self.augmentation(samples, batch.changes)
+        return self.augmentation(samples, batch.changes[clients])
 
-    def inputs_at(self, rows: Tensor) -> Tensor:
-        """(a, b, *feature) the samples in ``rows`` (a, b)."""
+    def _inputs_at(self, rows: Tensor) -> Tensor:
+        # (a, b, *feature) the samples in ``rows`` (a, b)
         flat = self.inputs.index_select(0, rows.flatten())
         return flat.view(*rows.shape, *flat.shape[1:])
 

@@ -94,12 +94,10 @@ class LoopedModels(GeneralModels):
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         active = len(batch.rows)
-        batches = zip(
-            self.matrix[:active], batch.rows, batch.targets, batch.weights, self.accumulated[0][:active], strict=True
-        )
+        batches = zip(self.matrix[:active], batch.targets, batch.weights, self.accumulated[0][:active], strict=True)
         return torch.stack(
             [
-                self.gradients.add(flat, self.data.inputs_at(rows[None])[0], targets, weights, into, decay)
-                for flat, rows, targets, weights, into in batches
+                self.gradients.add(flat, self.data.inputs_of(batch, slice(i, i + 1))[0], targets, weights, into, decay)
+                for i, (flat, targets, weights, into) in enumerate(batches)
             ]
         )
