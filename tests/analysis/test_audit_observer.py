@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.analysis.audit_examples import FALSE_ALARM, audited, built, with_uplink
-from tests.simulation.uplinks.test_observer import explicit
+from tests.simulation.uplinks.test_observer import CELLS, explicit
 from wirelessfl.analysis.audit.choice import JOINT, choose_game
 from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.rehearsal import rehearse_for_audit
@@ -75,6 +75,16 @@ RIGHT: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "one who knows the jamming of two antennas": ({}, {"uplink": of_streams(2), "privacy": {"colluding": 1}}),
+    "several cells": ({"antennas": 2}, {"topology": CELLS}),
+    "edges, arrays, two coordinates a symbol, delay line, dropouts": (
+        {},
+        {
+            "topology": {**CELLS, "kind": "hierarchical", "edge_rounds": 2},
+            "uplink": {**AIR, "iq_packing": True, "receiver": {"antennas": 2, "combiner": "random"}},
+            "channel__fading": {"model": "tdl", "groups": 8, "delay_spread_s": 3e-7},
+            "faults": {"fade_threshold": 0.2, "availability": {"model": "bernoulli", "p": 0.8}},
+        },
+    ),
     "a client jams": ({}, {"uplink": {**AIR, "jammer": {"epsilon": 2.0, "role": "rotating"}}}),
     "one who knows the jamming": ({}, {"uplink": JAMMED, "privacy": {"colluding": 1}}),
     "a whole client": ({"antennas": 3}, {"uplink": JAMMED, "privacy": {"unit": "client"}}),
@@ -190,6 +200,14 @@ def of_rank_one(transmitters: Transmitters, heard: Overheard, jammed: bool = Tru
     return observed_std(replace(transmitters, plan=one), replace(heard, jammer=everywhere))
 
 
+def own_cell(transmitters: Transmitters, heard: Overheard, jammed: bool = True) -> NDArray[np.float64]:
+    """The noise if other base stations read nothing of a client."""
+    plan, links = transmitters.plan, transmitters.plan.links
+    own = (links.serving[:, None] == np.arange(links.channel.shape[1]))[..., None, None, None]
+    alone = replace(plan, links=replace(links, channel=np.where(own, links.channel, 0.0)))
+    return observed_std(replace(transmitters, plan=alone), heard, jammed)
+
+
 def models_alone(transmitters: Transmitters, heard: Overheard, jammed: bool = True) -> NDArray[np.float64]:
     """The noise on what the server reads, as if the observer had no antennas."""
     nothing = Overheard(np.zeros_like(heard.channel), heard.jammer, heard.noise_std)
@@ -251,6 +269,14 @@ def test_ledgers_that_take_several_antennas_of_the_jammer_for_one_are_caught(
     assert not audited(several(), trials=30).contradicts_ledger
     monkeypatch.setattr(records, "observed_std", of_rank_one)
     _caught(several(), by_games=True, trials=100)
+
+
+def test_ledgers_that_leave_out_other_base_stations_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a distance of 20 m between base stations all of them hear everybody nearly as loudly, the observer nobody."""
+    monkeypatch.setattr(records, "observed_std", own_cell)
+    near = {**CELLS, "inter_site_distance_m": 20.0}
+    place, changes = {"position_m": [5000.0, 0.0]}, {"topology": near, "channel__fading": {"model": "static"}}
+    _caught(overheard(place, **changes), by_games=True, trials=100)
 
 
 def _caught(simulation: Simulation, by_games: bool, trials: int = 200) -> None:

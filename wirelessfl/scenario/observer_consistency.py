@@ -4,7 +4,7 @@ import math
 
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import ImportedFading, RecordedFading
-from wirelessfl.scenario.geography import NoPathLoss, SingleCell, Tr38901PathLoss
+from wirelessfl.scenario.geography import NoPathLoss, Tr38901PathLoss
 from wirelessfl.scenario.modulation import WaveformModulation
 from wirelessfl.scenario.observer import Observer
 from wirelessfl.scenario.sections import Sections
@@ -51,12 +51,6 @@ def _place(scenario: Sections, observer: Observer) -> list[Rule]:
             f"{_KEY}.position_m",
             f"{list(observer.position_m)}, {distance_m:g} m from the base station",
             f"up to {limit_m:g} m, as far as the path loss {pathloss.model} goes",
-        ),
-        (
-            not isinstance(scenario.topology, SingleCell),
-            _KEY,
-            f"a place with topology.kind: {scenario.topology.kind}",
-            "null, or single_cell",
         ),
         (
             isinstance(channel.fading, RecordedFading | ImportedFading),

@@ -19,10 +19,12 @@ from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.study.content import content_id
 
 
-def explicit(signal: NDArray[np.complex128], jamming: NDArray[np.complex128] | None, packed: bool) -> float:
+def explicit(
+    signal: NDArray[np.complex128], jamming: NDArray[np.complex128] | None, packed: bool, released: int = 1
+) -> float:
     """√(vᵀΣ⁻¹v) with Σ written out over the real parts of all readings, and the imaginary ones that are seen."""
     rows = [(value, "re") for value in range(len(signal))]
-    rows += [(value, "im") for value in range(0 if packed else 1, len(signal))]
+    rows += [(value, "im") for value in range(0 if packed else released, len(signal))]
     part = {"re": np.real, "im": np.imag}
     v = np.array([part[kind](signal[at]) for at, kind in rows])
     sigma = np.eye(len(rows))
@@ -123,6 +125,7 @@ def epsilon_of(scenario: Scenario) -> float:
     return float(run(scenario)[1][-1].values["epsilon_accounted"])
 
 
+CELLS = {"kind": "multi_cell", "rings": 1, "inter_site_distance_m": 150.0}
 JAMMED = {"kind": "over_the_air", "snr_db": -10.0, "jammer": {"epsilon": 2.0, "position_m": [30.0, 0.0]}}
 
 
@@ -139,6 +142,13 @@ JAMMED = {"kind": "over_the_air", "snr_db": -10.0, "jammer": {"epsilon": 2.0, "p
         {"channel__fading": {"model": "tdl", "groups": 8, "delay_spread_s": 3e-7}},
         {"uplink": {**JAMMED, "receiver": {"antennas": 3, "combiner": "max_min"}}},
         {"clients__selection": {"scheme": "uniform", "count": 3}, "faults__fade_threshold": 0.3},
+        {"topology": CELLS},
+        {"topology": CELLS, "uplink": {"kind": "over_the_air", "snr_db": -10.0, "iq_packing": True}},
+        {
+            "topology": {**CELLS, "kind": "hierarchical"},
+            "uplink": {"kind": "over_the_air", "receiver": {"antennas": 2, "combiner": "random"}},
+            "channel__fading": {"model": "tdl", "groups": 8, "delay_spread_s": 3e-7},
+        },
     ],
     ids=str,
 )
@@ -151,6 +161,8 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
     this = Round(1, np.arange(uplink.network.registry.count))
     ready = np.arange(1, len(this.clients))
     plan = uplink.plan(this, ready, 0 if uplink.rotating_jammer else None)
+    if uplink.edges is not None:
+        uplink.edges.begin(np.zeros(uplink.dimension, dtype=np.float32))
     release = uplink.receive(this, plan, []).releases[0]
     assert plan.overheard is not None and len(plan.senders)
     noise_e = 10 ** ((7.0 - 5.0) / 20)
@@ -159,15 +171,17 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
     mu = np.zeros(len(plan.senders))
     for client, block, group in np.ndindex(len(plan.senders), blocks, groups):
         at = min(block, gains.shape[1] - 1)
-        noise_s, gain = plan.noise_std[0, min(block, plan.noise_std.shape[1] - 1), group], gains[client, at, group]
-        own, overheard = plan.links.own.channel[client, block, group, 0], plan.overheard.channel[client, block, group]
-        heard = np.concatenate([[own / noise_s], overheard / noise_e])
+        gain, overheard = gains[client, at, group], plan.overheard.channel[client, block, group]
+        cells = sorted(plan.transmit)
+        noise_s = plan.noise_std[cells, min(block, plan.noise_std.shape[1] - 1), group]
+        heard = np.concatenate([plan.links.channel[client, cells, block, group, 0] / noise_s, overheard / noise_e])
         jamming = None
         if plan.jammer_behind is not None and plan.overheard.jammer is not None:
             behind = plan.jammer_behind.channel[block, group] / math.sqrt(plan.jammer_behind.channel.shape[3])
             there = plan.overheard.jammer[block, group]
             jamming = plan.jammer_gain * np.concatenate([behind / noise_s, there / noise_e]).astype(np.complex128)
-        distance = explicit(heard * gain, jamming, uplink.iq_packing) * uplink.air.clip
+        turned = heard * gain  # which receivers read the real part of
+        distance = explicit(turned, jamming, uplink.iq_packing, len(cells)) * uplink.air.clip
         mu[client] = max(float(mu[client]), distance)
     found = release.received_bound / release.accounted_noise_std  # type: ignore[attr-defined]
     np.testing.assert_allclose(found, mu, rtol=1e-9)

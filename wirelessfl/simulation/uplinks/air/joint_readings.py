@@ -1,6 +1,6 @@
 """What an observer reads of a slot: what released models tell, and its own antennas, behind a whitening filter."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +17,20 @@ Complex = NDArray[np.complex128]
 
 def joint_readings(
     transmitters: Transmitters,
-    signal: NDArray[np.float64],
+    signals: Mapping[int, NDArray[np.float64]],
     blocks: Iterable[CohortBlock],
     jamming: NDArray[np.float64],
     streams: Streams,
     round_index: int,
 ) -> NDArray[np.float64]:
-    """Readings (S, d) of the server and of an observer's A antennas, whose noise has standard deviation 1 and is white.
+    """Readings of C receivers and of an observer's A antennas, whose noise has standard deviation 1 and is white.
 
-    S is 1 + 2A, of the server the real part alone, or 1 + A where two coordinates share a symbol.
+    (C + 2A, d), of receivers the real part alone, or (C + A, d) where two coordinates share a symbol.
 
     Args:
-        transmitters: of the slot, with one receiver and an observer.
-        signal: y (d,) of the server, with noise and jamming.
-        blocks: updates of the senders, those that made the signal.
+        transmitters: of the slot, with an observer; with a jammer of one receiver.
+        signals: y (d,) of each receiver with senders, with noise and jamming.
+        blocks: updates of the senders, those that made the signals.
         jamming: (d,) the jammer's noise in the signal, in units of what arrives of it.
         streams: of the noise at the observer, and of what the server does not read of the jammer's signals.
         round_index: the round.
@@ -46,14 +46,15 @@ def joint_readings(
     uses = -(-dimension // 2) if packed else dimension
     own = complex_noise(streams.generator("observer_noise", round_index), antennas, uses, 1.0)
     air.add_to(own.real, own.imag, 1.0 / overheard.noise_std)
-    server_noise = np.broadcast_to(plan.noise_std[0], blocks_and_groups)
-    read = scale_ranges(signal.copy(), transmitters.ranges, 1.0 / server_noise)
+    noise = {station: np.broadcast_to(plan.noise_std[station], blocks_and_groups) for station in signals}
+    read = np.stack([scale_ranges(y.copy(), transmitters.ranges, 1.0 / noise[c]) for c, y in signals.items()])
     if not jammed or plan.jammer_behind is None or overheard.jammer is None:
         return _real_rows(read, own, packed)
     read_noise = _pairs(jamming) if packed else jamming + 1j * _standard(streams, "unread_jamming", round_index, uses)
     further = _further_noise(streams, round_index, overheard.jammer.shape[3], uses)
     behind = plan.jammer_gain * plan.jammer_behind.parts.reshape(len(transmitters.ranges), -1)
     there = plan.jammer_gain * overheard.jammer.reshape(len(behind), antennas, -1) / overheard.noise_std
+    (server_noise,) = noise.values()
     rows, per_symbol = list[NDArray[np.float64]](), 2 if packed else 1
     for (first, end), std, read_of, arriving in zip(
         transmitters.ranges, server_noise.ravel(), behind, there, strict=True
@@ -62,7 +63,7 @@ def joint_readings(
         sent_noise = _streams_of(read_noise[symbols], further[:, symbols], read_of)
         arrived = own[:, symbols] + arriving @ sent_noise
         every = np.concatenate([read_of[None] / std, arriving])
-        rows.append(_whitened(_real_rows(read[first:end], arrived, packed), every, packed))
+        rows.append(_whitened(_real_rows(read[:, first:end], arrived, packed), every, packed))
     return np.concatenate(rows, axis=1)
 
 
@@ -100,9 +101,9 @@ def _whitened(rows: NDArray[np.float64], jamming: Complex, packed: bool) -> NDAr
 
 
 def _real_rows(read: NDArray[np.float64], own: Complex, packed: bool) -> NDArray[np.float64]:
-    # (S, n) what is read of each coordinate: at the server, and at the antennas
-    there = _apart(own, len(read)) if packed else np.concatenate([own.real, own.imag])
-    return np.concatenate([read[None], there])
+    # (S, n) what is read of each coordinate: at receivers (C, n), and at the antennas
+    there = _apart(own, read.shape[1]) if packed else np.concatenate([own.real, own.imag])
+    return np.concatenate([read, there])
 
 
 def _pairs(values: NDArray[np.float64]) -> Complex:

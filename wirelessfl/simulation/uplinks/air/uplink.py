@@ -283,11 +283,15 @@ class OverTheAir(SlotUplink):
         hears_apart = self.network.observer is not None or self.receiver.antennas > 1
         if hears_apart and isinstance(self.policies[0], CentredPowerControl):
             return NotAuditable("a canary is a constant vector, of which nothing is sent beside the mean told apart")
+        several = ("interference: clients of all cells but the canary send zeros",) if len(self.policies) > 1 else ()
         if self.network.observer is not None:
             told = "how much models tell of the server's reading: the reading itself is taken"
-            readings = 1 + (1 if self.iq_packing else 2) * len(self.network.observer.clients.antennas)
-            return ChannelNoise(self._observed, self.gradient_step, self.jamming, (told,), readings, joint=True)
-        several = ("interference: clients of all cells but the canary send zeros",) if len(self.policies) > 1 else ()
+            if several:
+                told = "how much models tell of the readings of base stations: the readings themselves are taken"
+            readings = len(self.policies) + (1 if self.iq_packing else 2) * len(self.network.observer.clients.antennas)
+            return ChannelNoise(
+                self._observed, self.gradient_step, self.jamming, (*several, told), readings, joint=True
+            )
         array = ("the noise behind the server's own combiner: the game is played at all antennas",)
         left_out = (*several, *(array if self.receiver.antennas > 1 else ()))
         readings = 1 if self.receiver.antennas == 1 else 2 * self.receiver.antennas * len(self.policies)
@@ -401,11 +405,11 @@ class OverTheAir(SlotUplink):
         return SlotNoise(plan, self.air.channel_noise_std, self.jamming, late, self.num_symbols)
 
     def _observed(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
-        """Readings of an observer: the server's, with noise from other streams, and those of its own antennas."""
+        """Readings of an observer: the receivers', with noise from other streams, and those of its own antennas."""
         assert isinstance(plan, AirPlan), "the rehearsal planned it"
         others, sent = replace(self, network=replace(self.network, streams=streams)), list(blocks)
-        (signal,) = others._received(this, plan, sent).signal.values()
-        given = (self._transmitters(plan), signal, sent, others._jammer_noise(this.index), streams, this.index)
+        signals = others._received(this, plan, sent).signal
+        given = (self._transmitters(plan), signals, sent, others._jammer_noise(this.index), streams, this.index)
         readings = joint_readings(*given)
         return Reading(readings, np.ones(len(readings)))
 
