@@ -93,17 +93,18 @@ class SpatialMultiplexing:
 
     def _margin(self, found: Channels, clients: NDArray[np.int64], moment: Moment, share: float) -> SinrMargin | None:
         # What is known of channels that are known imperfectly; None where estimates are taken as exact
-        rate, source, count = self.links.rate, self.links.network.clients, len(clients)
+        rate, source, streams = self.links.rate, self.links.network.clients, self.links.network.streams
         if not isinstance(rate, AdaptiveRate) or rate.outage is None:
             return None
         if not source.impairments.error_std(found.path_gain, share).any():
             return None
         assert found.channel.shape[2] == 1, "the scenario was checked: over several groups channels are known exactly"
         mean, variance = source.channels_given_estimates(clients, moment, found, share)
-        draws, rank = margin_rank(rate.outage)
-        stream = self.links.network.streams.nodes("sinr_margin", moment.round_index, clients)
-        normals = stream.complex_normal(draws * count).reshape(count, draws, count)
-        return SinrMargin(mean[:, 0, 0], variance, normals, rank)
+
+        def draw(rows: NDArray[np.int64], numbers: int) -> NDArray[np.complex128]:
+            return streams.nodes("sinr_margin", moment.round_index, clients[rows]).complex_normal(numbers)
+
+        return SinrMargin(mean[:, 0, 0], variance, draw, *margin_rank(rate.outage))
 
     def _sinr(
         self, found: Channels, sending: NDArray[np.int64], share: float, margin: SinrMargin | None
@@ -114,7 +115,7 @@ class SpatialMultiplexing:
         weights = self.combiner.weights(estimate, snr)
         believed, true = (stream_sinr(weights, h, snr).T for h in (estimate, channel))
         if margin is not None:
-            believed = margin.of(sending).outage_sinr(weights[0], snr)[:, None]
+            believed = margin.outage_sinr(sending, weights[0], snr)[:, None]
         if not self.links.fills:
             return believed, true
         shares = water_filling(believed)  # behind zero forcing the power of the others does not matter

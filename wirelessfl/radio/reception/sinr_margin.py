@@ -1,7 +1,7 @@
 """The margin of rates behind a linear receiver of several streams, which knows its channels imperfectly."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from wirelessfl.radio.reception.linear import stream_sinr
 _DRAWS = 1000
 # Channels that are known exactly are known up to rounding, which must not turn into outages
 _ROUNDED = 1.0 - 1e-12
+# Numbers that are drawn at once, which bounds the memory
+_BLOCK = 1 << 20
 
 
 def margin_rank(outage: float) -> tuple[int, int]:
@@ -36,36 +38,51 @@ class SinrMargin:
     Attributes:
         mean: (K, A) E[h | ĥ].
         variance: v (K,) of each antenna.
-        normals: (K, N, K) draws of CN(0, 1), those of each stream for every channel.
+        draw: so many numbers of CN(0, 1) (n, count) of some of the K streams.
+        draws: N.
         rank: r, from 1, of the draw that counts.
     """
 
     mean: NDArray[np.complex128]
     variance: NDArray[np.float64]
-    normals: NDArray[np.complex128]
+    draw: Callable[[NDArray[np.int64], int], NDArray[np.complex128]]
+    draws: int
     rank: int
 
-    def of(self, rows: NDArray[np.int64]) -> Self:
-        """The same of some of the channels."""
-        return replace(self, mean=self.mean[rows], variance=self.variance[rows], normals=self.normals[rows][:, :, rows])
-
-    def outage_sinr(self, weights: NDArray[np.complex128], snr: float) -> NDArray[np.float64]:
-        """The SINR (K,) of streams that the true channels fall below with the probability of `margin_rank`.
-
-        w_kᴴh_j is CN(w_kᴴmean_j, v_j‖w_k‖²), independent over j; of the N draws of SNR |w_kᴴh_k|² /
-        (SNR Σ_{j≠k} |w_kᴴh_j|² + ‖w_k‖²) the one of rank r is taken.
+    def outage_sinr(
+        self, sending: NDArray[np.int64], weights: NDArray[np.complex128], snr: float
+    ) -> NDArray[np.float64]:
+        """The SINR (k,) of the streams that send, below which the true channels fall as often as `margin_rank` says.
 
         Args:
-            weights: W (A, K).
+            sending: (k,) of the K.
+            weights: W (A, k).
             snr: p/(N0 B) at an antenna where |h|² = 1.
         """
         if not self.variance.any():
-            return stream_sinr(weights, self.mean.T, snr) * _ROUNDED
+            return stream_sinr(weights, self.mean[sending].T, snr) * _ROUNDED
+        count, found = len(sending), np.empty(len(sending))
+        at_once = max(1, _BLOCK // (self.draws * count))
+        for first in range(0, count, at_once):
+            own = np.arange(first, min(first + at_once, count))
+            normals = self.draw(sending[own], self.draws * count).reshape(len(own), self.draws, count)
+            sinr = self._sinr(sending, own, weights[:, own], normals, snr)
+            found[own] = np.partition(sinr, self.rank - 1, axis=1)[:, self.rank - 1]
+        return found
+
+    def _sinr(
+        self,
+        sending: NDArray[np.int64],
+        own: NDArray[np.int64],
+        weights: NDArray[np.complex128],
+        normals: NDArray[np.complex128],
+        snr: float,
+    ) -> NDArray[np.float64]:
+        # (n, N) draws of SNR |w_kᴴh_k|² / (SNR Σ_{j≠k} |w_kᴴh_j|² + ‖w_k‖²) of n of the streams that send, with
+        # w_kᴴh_j ~ CN(w_kᴴmean_j, v_j‖w_k‖²), independent over j
         size = np.linalg.norm(weights, axis=0)
-        spread = (size[:, None] * np.sqrt(self.variance))[:, None, :]
-        power = np.abs((weights.conj().T @ self.mean.T)[:, None, :] + spread * self.normals) ** 2
-        own = np.arange(len(size))
-        signal = power[own, :, own]
+        spread = (size[:, None] * np.sqrt(self.variance[sending]))[:, None, :]
+        power = np.abs((weights.conj().T @ self.mean[sending].T)[:, None, :] + spread * normals) ** 2
+        signal = power[np.arange(len(own)), :, own]
         disturbed = snr * (power.sum(axis=2) - signal) + (size**2)[:, None]
-        sinr = np.divide(snr * signal, disturbed, out=np.zeros(signal.shape), where=disturbed > 0)
-        return np.asarray(np.partition(sinr, self.rank - 1, axis=1)[:, self.rank - 1])
+        return np.asarray(np.divide(snr * signal, disturbed, out=np.zeros(signal.shape), where=disturbed > 0))
