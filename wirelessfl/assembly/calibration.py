@@ -116,7 +116,8 @@ def calibrate(learner: Learner, clients: int) -> ExecutionPlan:
         clients: The clients of a round.
     """
     sizes, training = learner.population.sizes, learner.training
-    client = client_bytes(learner.model, training, learner.population, learner.algorithm)
+    private = learner.private is not None
+    client = client_bytes(learner.model, training, learner.population, learner.algorithm, private=private)
     chunks = cpu_chunks(client, clients, learner.plan.threads)
     steps = max(1, int(np.median(local_steps(sizes, training.batch_size, training.epochs, training.steps))))
     if len(chunks) == 1 or client * clients * steps * learner.rounds < _LEAST_WORK:

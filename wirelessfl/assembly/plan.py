@@ -64,7 +64,8 @@ class Resources:
         transform: GradientTransform | None,
     ) -> int:
         if torch.device(self.device).type == "cpu":
-            return cpu_chunks(client_bytes(model, training, population, algorithm), clients, self.threads)[0]
+            client = client_bytes(model, training, population, algorithm, private=transform is not None)
+            return cpu_chunks(client, clients, self.threads)[0]
         block = BlockMemory(model, training, population, algorithm, transform)
         # All of its memory and not what is free just now: equal scenarios get equal plans.
         memory = torch.cuda.get_device_properties(self.device).total_memory

@@ -17,7 +17,7 @@ from wirelessfl.learning.cohort.execution import ExecutionPlan, map_in_order, pr
 from wirelessfl.learning.cohort.general import GeneralModels, StackedGradients
 from wirelessfl.learning.cohort.looped import LoopedGradients, LoopedModels, trains_client_by_client
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun, SampledModels, Trained, VoidSteps
-from wirelessfl.learning.cohort.stacked import SampleSpace, StackedModels, compile_program
+from wirelessfl.learning.cohort.stacked import ActivationSpace, SampleSpace, StackedModels, compile_program
 from wirelessfl.learning.cohort.training import (
     CohortBlock,
     GradientTransform,
@@ -202,10 +202,18 @@ def train_privately(
 
 
 def _linear_models(model: FlatModel, start: Tensor, data: BlockData) -> LocalModels | None:
-    # The local models of a block in the span of its samples, where that costs less; else None
+    # The local models of a block in the span of its samples or activations, where that costs less; else None
     program = compile_program(model)
-    space = SampleSpace(program) if program is not None and SampleSpace.fits(program) else None
-    return space.models(start, data) if space is not None and space.pays_off(data) else None
+    if program is None:
+        return None
+    if SampleSpace.fits(program):
+        space = SampleSpace(program)
+        return space.models(start, data) if space.pays_off(data) else None
+    if start.device.type != "cpu":  # on a GPU its small products were not measured
+        return None
+    batch = max((step.rows.shape[1] for step in data.batches), default=1)
+    activations = ActivationSpace.of(program, batch, len(data.batches))
+    return None if activations is None else activations.models(start, data)
 
 
 def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> SampledModels:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from wirelessfl.learning.algorithms.base import Algorithm
+from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import Footprint
 from wirelessfl.learning.cohort.looped import trains_client_by_client
-from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.cohort.stacked import ActivationSpace, compile_program
 from wirelessfl.learning.cohort.training import LocalTraining
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
@@ -39,20 +40,24 @@ _CLEARLY = 0.9  # of the seconds of the first candidate: less than this is not t
 Measure = Callable[[int, int], float]
 
 
-def client_bytes(model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm) -> int:
+def client_bytes(
+    model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm, *, private: bool = False
+) -> int:
     """About how much memory a client of a block takes.
 
     That is parameters, accumulated gradient, gradient or update, and the optimizer's state; what the layers make of
     one batch; the order of the client's samples, and the samples themselves where they are made for the block; and the
-    correction, rows and uploads of the algorithm.
+    correction, rows and uploads of the algorithm. ``private`` says whether gradients are clipped sample by sample.
     """
     own = Footprint.of(algorithm, model.dimension)
     correction = 0 if own.objective.correction is None else own.objective.correction.nbytes
     state = sum(rows.numel() for rows in training.optimizer.start(torch.zeros(1, 1)).values())
-    floats = (3 + state) * model.dimension + training.batch_size * _floats_per_sample(model)
+    floats = state * model.dimension + training.batch_size * _floats_per_sample(model)
     made = 0 if population.lasting_bytes else _MADE_BYTES * math.prod(model.feature_shape)
     # A block holds clients that are alike, so that one of the blocks holds the large ones.
     samples = int(np.quantile(population.sizes, 0.9))
+    by_weights = private or own.objective.correction is not None
+    floats += 3 * model.dimension if by_weights else _trained_numbers(model, training, samples)
     return 4 * floats + samples * (made + _ORDER_BYTES) + correction + own.finishing
 
 
@@ -137,6 +142,17 @@ def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> in
     while affordable < steps and measure(probe, asked) <= allowed:
         affordable, asked = asked, min(2 * asked, steps)
     return affordable
+
+
+def _trained_numbers(model: FlatModel, training: LocalTraining, samples: int) -> int:
+    # Numbers of parameters, accumulated gradient and update, of a client with so many samples
+    program = compile_program(model)
+    space = None
+    if program is not None and training.optimizer.linear:
+        steps = int(local_steps(np.array([samples]), training.batch_size, training.epochs, training.steps)[0])
+        batch = min(training.batch_size, samples)
+        space = ActivationSpace.of(program, batch, steps)
+    return 3 * model.dimension if space is None else space.numbers(model.dimension, batch, steps)
 
 
 def _floats_per_sample(model: FlatModel) -> int:

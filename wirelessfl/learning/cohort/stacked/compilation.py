@@ -39,6 +39,8 @@ def compile_program(model: FlatModel) -> Program | None:
         layer = _layer(module, sample.shape[1], as_images)
         if layer is None:
             return None
+        if layer is layers.RELU and steps and steps[-1].slots:
+            layer = layers.RELU_IN_PLACE
         as_images = as_images and type(module) is not nn.Flatten
         slots = []
         for parameter in module.parameters():

@@ -5,7 +5,7 @@ Of k clients each has parameters of its own and a batch of B samples.
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, cast
 
 import torch
@@ -21,8 +21,8 @@ Weights: TypeAlias = Sequence[Tensor]  # its parameters (k, *shape), in the modu
 class Layer(Protocol):
     """A layer without parameters, or the part of any layer that concerns its inputs.
 
-    Samples are stacked as (k, B, ...), or as images in the layout of ``spatial``. Nothing is changed in place: a
-    layer may keep its inputs or outputs for the backward pass.
+    Samples are stacked as (k, B, ...), or as images in the layout of ``spatial``. Nothing is changed in place but
+    what a layer with parameters gave, which does not keep it: any other may keep its outputs for the backward pass.
     """
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Saved]:
@@ -161,6 +161,8 @@ class Elementwise(Layer):
 RELU = Elementwise(
     torch.relu, lambda delta, output: torch.ops.aten.threshold_backward(delta, output, 0, grad_input=delta)
 )
+RELU_IN_PLACE = replace(RELU, function=torch.relu_)
+"""The same in the memory of its inputs, which no layer needs where a layer with parameters made them."""
 TANH = Elementwise(torch.tanh, torch.ops.aten.tanh_backward)
 
 

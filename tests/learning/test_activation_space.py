@@ -1,0 +1,101 @@
+"""Large linear layers behind convolutions in the coordinates of their inputs: the same updates as the plain loop."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.learning.plain_loop import RandomPopulation
+from tests.learning.test_cohort import compare
+from wirelessfl.learning import models
+from wirelessfl.learning.algorithms import FedAvg
+from wirelessfl.learning.batches import Sampling
+from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes
+from wirelessfl.learning.cohort.stacked import ActivationSpace, Program, activation_space, compile_program
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.optimizers import SGD
+
+SHAPE = (2, 8, 8)
+
+
+def network(hidden: int = 300, bias: bool = True) -> nn.Sequential:
+    """Two layers that are large beside few samples, and a small one."""
+    return nn.Sequential(
+        *(nn.Conv2d(2, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+        *(nn.Linear(96, hidden, bias), nn.Tanh(), nn.Linear(hidden, 200), nn.ReLU(), nn.Linear(200, 3)),
+    )
+
+
+def program_of(model: FlatModel) -> Program:
+    program = compile_program(model)
+    assert program is not None
+    return program
+
+
+@pytest.mark.parametrize(
+    ("sampling", "bias", "momentum"),
+    [
+        ("shuffle", True, 0.5),
+        ("poisson", False, 0.5),
+        pytest.param("poisson", True, 0.0, marks=pytest.mark.slow),
+        pytest.param("shuffle", False, 0.0, marks=pytest.mark.slow),
+    ],
+)
+def test_updates_are_those_of_the_plain_loop(
+    sampling: Sampling, bias: bool, momentum: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients with different numbers of steps, smaller last batches, empty ones, the proximal term and a clip."""
+    monkeypatch.setattr(activation_space, "_LARGE", 0)
+    model = FlatModel(partial(network, bias=bias), SHAPE, 3)
+    population = RandomPopulation(np.array([7, 1, 9, 4]), SHAPE)
+    training = LocalTraining(SGD(momentum), 0.05, 4, epochs=2, sampling=sampling, prox_mu=0.3, clip=0.5)
+    assert ActivationSpace.of(program_of(model), 4, 6) is not None
+    used = []
+    of = ActivationSpace.models
+
+    def noted(self: ActivationSpace, *arguments: object) -> object:
+        used.append(self.chosen)
+        return of(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ActivationSpace, "models", noted)
+    compare(model, population, training, ExecutionPlan(chunk=3, threads=2), [2, 0, 3, 1])
+    assert used, "no block was trained in these coordinates"
+
+
+def test_only_large_layers_behind_convolutions_are_chosen() -> None:
+    femnist = FlatModel(partial(models.cnn_femnist, (1, 28, 28), 10), (1, 28, 28), 10)
+    chosen = ActivationSpace.of(program_of(femnist), 20, 5)
+    assert chosen is not None and chosen.chosen == (8,)  # images, two times three layers, flattening, this one
+    assert ActivationSpace.of(program_of(femnist), 20, 500) is None  # as many rows as weights a row
+    dense = FlatModel(lambda: models.mlp((784,), 10, hidden=(2048, 2048)), (784,), 10)
+    assert ActivationSpace.of(program_of(dense), 20, 5) is None
+    small = FlatModel(partial(models.cnn_mnist, (1, 28, 28), 10), (1, 28, 28), 10)
+    assert ActivationSpace.of(program_of(small), 20, 5) is None
+
+
+def test_their_memory_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large layer the update, the inputs of all steps, the coefficients and their accumulated gradient."""
+    monkeypatch.setattr(activation_space, "_LARGE", 10_000)
+    model = FlatModel(network, SHAPE, 3)
+    population = RandomPopulation(np.array([8, 8]), SHAPE)
+    training = LocalTraining(SGD(), 0.1, 4, epochs=1)
+    taken, private = (client_bytes(model, training, population, FedAvg(), private=private) for private in (False, True))
+    large = 96 * 300 + 300 * 200
+    rows = 8 * (96 + 2 * 300 + 300 + 2 * 200)
+    assert private - taken == 4 * (2 * large - rows)  # clipping needs the gradients by the weights themselves
+
+
+def test_an_activation_in_place_changes_no_input() -> None:
+    """ReLU overwrites what a layer with parameters made, and neither the samples nor what a pooling layer keeps."""
+    module = nn.Sequential(nn.ReLU(), nn.Conv2d(2, 3, 3), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 3))
+    model = FlatModel(lambda: module, SHAPE, 3)
+    population = RandomPopulation(np.array([5, 5]), SHAPE)
+    compare(model, population, LocalTraining(SGD(), 0.1, 5, epochs=2), ExecutionPlan(), [0, 1])
+    program, inputs = program_of(model), torch.randn(1, 2, *SHAPE)
+    before = inputs.clone()
+    program.forward(program.weights([model.initial(0)[None]]), inputs)
+    assert torch.equal(inputs, before)
