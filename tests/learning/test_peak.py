@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
@@ -128,13 +129,18 @@ def test_corrections_are_there_while_clients_train() -> None:
     assert corrected > plain + CLIENTS * model.dimension * 4
 
 
+def unread(at: torch.Tensor, clients: NDArray[np.int64]) -> torch.Tensor:
+    """Gradients that no algorithm here reads."""
+    raise AssertionError
+
+
 def test_rows_and_several_vectors_are_there_while_clients_send() -> None:
     build, shape = MODELS["mlp"]
     model, algorithm = FlatModel(build, shape, 10), Scaffold()
     clients, of_one = np.arange(CLIENTS), 4 * model.dimension
     server, ones = algorithm.start(model.initial(0)), np.ones(CLIENTS)
     steps, cpu = np.full(CLIENTS, 2), torch.device("cpu")
-    side = ClientSide(algorithm, server, clients, steps, 0.1, 1.0, empty_store(algorithm, server), cpu)
+    side = ClientSide(algorithm, server, clients, steps, 0.1, 1.0, empty_store(algorithm, server), cpu, unread)
     with LiveMemory("cpu") as memory:
         block = CohortBlock(clients, torch.ones(CLIENTS, model.dimension), ones, ones, ones)
         side.finished(block)

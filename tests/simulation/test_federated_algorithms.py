@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from tests.simulation.scaffold import train_locally
 from tests.simulation.scenarios import run, small
 from wirelessfl.errors import ScenarioError
-from wirelessfl.learning import FedDyn, FedNova, Scaffold
+from wirelessfl.learning import AlgorithmFacts, FedDyn, FedNova, Scaffold
 from wirelessfl.learning.conformance import check_algorithm
+from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.trace import Status
@@ -56,6 +57,30 @@ def scaffold(loop: Loop, clients: list[int], number: int) -> None:
         loop.kept[client] = own + change
         loop.server = loop.server + share * change
         loop.model = loop.model + share / shares.sum() * update
+
+
+def scaffold_with_gradients(loop: Loop, clients: list[int], number: int) -> None:
+    """Option I: a client keeps the gradient over all its samples at the received model."""
+    shares, before, start = loop.shares(clients), loop.server, loop.model
+    for client, share in zip(clients, shares, strict=True):
+        own = loop.own(client)
+        update, _ = train_locally(loop.learner, start, client, number, before - own)
+        loop.kept[client] = gradient_at(loop.learner, start, client)
+        loop.server = loop.server + share * (loop.kept[client] - own)
+        loop.model = loop.model + share / shares.sum() * update
+
+
+def gradient_at(learner: Learner, model: Tensor, client: int) -> Tensor:
+    """∇F_i (d,) by a module in double precision, sample by sample."""
+    module = learner.model.replica(torch.device("cpu")).module.double()
+    parameters = list(module.parameters())
+    nn.utils.vector_to_parameters(model.clone(), parameters)
+    shard, size = learner.population.shards(np.array([client])), int(learner.population.sizes[client])
+    total = torch.zeros_like(model)
+    for row in shard.index[0, :size].tolist():
+        loss = nn.functional.cross_entropy(module(shard.inputs[[row]].double()), shard.targets[[row]])
+        total += torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
+    return total / size
 
 
 def feddyn(loop: Loop, clients: list[int], number: int) -> None:
@@ -101,6 +126,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Loop, list[int]
         {"training__epochs": None, "training__steps": 3},
         scaffold,
     ),
+    "scaffold, option I": ({"name": "scaffold", "option": 1}, {}, scaffold_with_gradients),
     "feddyn": ({"name": "feddyn", "alpha": ALPHA}, {}, feddyn),
     "fednova": ({"name": "fednova"}, {}, fednova),
     "fednova with a proximal term": (
@@ -192,7 +218,7 @@ def test_one_vector_of_scaffold_says_as_much_as_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [Scaffold(), Scaffold(0.5, 1), FedDyn(0.1), FedNova(), FedNova(0.1, 0.9)], ids=repr
+    "algorithm", [Scaffold(), Scaffold(0.5, 1), Scaffold(option=1), FedDyn(0.1), FedNova(), FedNova(0.1, 0.9)], ids=repr
 )
 def test_they_conform(algorithm: Any) -> None:
     check_algorithm(algorithm)
@@ -205,7 +231,22 @@ def test_they_conform(algorithm: Any) -> None:
             {"training__algorithm": {"name": "scaffold", "payload": 1}},
             r"algorithm\.payload: found 1 with training\.epochs",
         ),
-        ({"training__algorithm": {"name": "scaffold", "option": 1}}, r"algorithm\.option: found 1; allowed: 2"),
+        (
+            {
+                "training__algorithm": {"name": "scaffold", "option": 1, "payload": 1},
+                "training__epochs": None,
+                "training__steps": 3,
+            },
+            r"algorithm\.payload: found 1 with algorithm\.option: 1",
+        ),
+        (
+            {
+                "training__algorithm": {"name": "scaffold", "option": 1},
+                "training__privacy": {"mechanism": "gaussian", "noise_multiplier": 1.0, "clip": 1.0},
+            },
+            r"algorithm\.option: found 1 with training\.privacy\.mechanism: gaussian",
+        ),
+        ({"training__algorithm": {"name": "scaffold", "option": 3}}, r"algorithm\.option: found 3; allowed: 1"),
         ({"training__algorithm": {"name": "feddyn", "alpha": 0.0}}, r"algorithm\.alpha: found 0"),
         (
             {"training__algorithm": {"name": "fednova"}, "training__optimizer": {"name": "adam"}},
@@ -236,3 +277,38 @@ def test_local_noise_protects_what_is_kept_and_sent(algorithm: str) -> None:
         _, rounds, _ = run(of_clients(uplink={"kind": "ideal"}, **changes))
         epsilon.append([this.values["epsilon_accounted"] for this in rounds])
     assert epsilon[0] == epsilon[1] and 0 < epsilon[0][-1] < np.inf
+
+
+def test_a_gradient_at_the_received_model_is_one_more_pass_over_all_samples() -> None:
+    """Of two epochs before, the time of the computation grows by a half."""
+    seconds = []
+    for option in (2, 1):
+        timing = {"timing__straggler_scale": 0.0, "uplink": {"kind": "ideal"}}
+        _, rounds, _ = run(of_clients(training__algorithm={"name": "scaffold", "option": option}, **timing))
+        seconds.append(np.concatenate([this.round.compute_time for this in rounds]))
+    np.testing.assert_allclose(seconds[1], seconds[0] * 3 / 2)
+
+
+class Reader(FedDyn):
+    """An algorithm from outside that reads gradients."""
+
+    def facts(self) -> AlgorithmFacts:
+        return AlgorithmFacts(client_side=True, reads_gradients=True)
+
+
+def test_noise_in_local_training_is_not_taken_for_noise_on_what_an_algorithm_reads() -> None:
+    noisy = {"mechanism": "gaussian", "noise_multiplier": 1.0, "clip": 1.0}
+    name = f"{__name__}:Reader"
+    with pytest.raises(ScenarioError, match=r"reads_gradients with .*: gaussian, needs the mechanism none"):
+        run(of_clients(training__algorithm={"name": name}, training__privacy=noisy, uplink={"kind": "ideal"}))
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_gradients_of_clients_are_those_of_their_samples(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirelessfl.learning.local_gradients._CHUNK", chunk)
+    simulation, _, _ = run(of_clients(rounds=1))
+    learner, clients = simulation.deployment.learner, np.array([4, 0, 2])
+    model = torch.from_numpy(learner.initial_state(0).parameters)
+    found = local_gradients(learner.model, model, learner.population, clients)
+    wanted = torch.stack([gradient_at(learner, model.double(), client) for client in clients.tolist()])
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-6)

@@ -122,7 +122,11 @@ def build_algorithm(scenario: Scenario) -> Algorithm:
     training = scenario.training
     steps = LocalSteps(training.optimizer.momentum if isinstance(training.optimizer, Sgd) else 0.0)
     made: Algorithm = make_object("training.algorithm.name", training.algorithm, context=steps)
-    given("algorithm", made, "facts", made.facts(), AlgorithmFacts)
+    facts = given("algorithm", made, "facts", made.facts(), AlgorithmFacts)
+    if facts.reads_gradients and not isinstance(training.privacy, NoMechanism):
+        found = f"reads_gradients with training.privacy.mechanism: {training.privacy.mechanism}"
+        allowed = "the mechanism none: its noise does not protect gradients that are read beside the local training"
+        raise misfit("algorithm", made, "facts", found, allowed)
     return made
 
 

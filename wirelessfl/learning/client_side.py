@@ -1,6 +1,6 @@
 """The clients' side of an algorithm in one round: rows of those who take part, their objectives and uploads."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -50,7 +50,8 @@ class Footprint:
         received: bytes that the clients share: the global model and what is broadcast with it.
         upload: bytes of a client's upload, of P vectors.
         finishing: bytes for a client, beside its update, while its rows and its upload are made: the rows before and
-            after, the upload, and the copy of it that is clipped; 0 where updates are sent as they are.
+            after, the upload, the copy of it that is clipped, and a gradient that is read; 0 where updates are sent as
+            they are.
     """
 
     objective: LocalObjective
@@ -65,6 +66,7 @@ class Footprint:
         rows = algorithm.first_rows(server, np.zeros(1, dtype=np.int64))
         upload = facts.payload * server.parameters.nbytes
         finishing = 2 * (upload + sum(values.nbytes for values in rows.values.values())) if facts.client_side else 0
+        finishing += facts.reads_gradients * server.parameters.nbytes
         received = sum(values.nbytes for values in (server.parameters, *server.memory.values()))
         return cls(algorithm.client(server, rows), received, upload, finishing)
 
@@ -81,6 +83,7 @@ class ClientSide:
         clip: τ, to whose norm the whole upload of a client is scaled where it exceeds it; None for no clipping.
         store: rows of all clients that ever took part; changed in place.
         device: where the clients train.
+        gradients_at: (k, d) gradients of the losses of clients (k,) at a model (d,), for an algorithm that reads them.
     """
 
     def __init__(
@@ -93,9 +96,10 @@ class ClientSide:
         clip: float | None,
         store: RowStore,
         device: torch.device,
+        gradients_at: Callable[[Tensor, NDArray[np.int64]], Tensor],
     ) -> None:
         self.algorithm, self.clients, self.steps, self.store, self.device = algorithm, clients, steps, store, device
-        self.learning_rate, self.clip = learning_rate, clip
+        self.learning_rate, self.clip, self.gradients_at = learning_rate, clip, gradients_at
         there = {name: value.to(device) for name, value in server.memory.items()}
         self.server = ServerState(server.parameters.to(device), there)
         self._places = self._enrol(server) if store else np.zeros(0, dtype=np.int64)
@@ -130,7 +134,10 @@ class ClientSide:
             ScenarioError: rows or uploads have another shape than the algorithm says.
         """
         before = self._rows(block.positions)
-        outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate)
+        gradients = None
+        if self.algorithm.facts().reads_gradients:
+            gradients = self.gradients_at(self.server.parameters, self.clients[block.positions])
+        outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate, gradients)
         finished = self.algorithm.finish(self.server, before, outcome)
         after = given("algorithm", self.algorithm, "finish", finished, ClientRows)
         _check_rows(self.algorithm, after.values, len(block.positions), before.values)

@@ -53,7 +53,8 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
         of_clients = {f"rows/{name}": values for name, values in rows.values.items()}
         given = {"updates": updates, "parameters": server.parameters, **server.memory, **of_clients}
         before = {name: value.clone() for name, value in given.items()}
-        rows, sent = _trained(algorithm, server, rows, LocalOutcome(updates, steps, 0.1))
+        gradients = torch.randn(5, dimension, generator=generator) if algorithm.facts().reads_gradients else None
+        rows, sent = _trained(algorithm, server, rows, LocalOutcome(updates, steps, 0.1, gradients))
         facts = RoundFacts(round_index, 10, clients, np.full(5, 0.1), steps, 0.1)
         after = algorithm.step(server, sent.mean(dim=0), facts)
         shape, dtype = tuple(after.parameters.shape), after.parameters.dtype
@@ -78,7 +79,8 @@ def _trained(
     for place in range(len(rows.clients)):
         one = slice(place, place + 1)
         own = ClientRows(rows.clients[one], {name: values[one] for name, values in rows.values.items()})
-        alone = LocalOutcome(outcome.updates[one], outcome.steps[one], outcome.learning_rate)
+        gradients = None if outcome.gradients is None else outcome.gradients[one]
+        alone = LocalOutcome(outcome.updates[one], outcome.steps[one], outcome.learning_rate, gradients)
         _, upload = _client_side(algorithm, server, own, alone)
         same = torch.allclose(upload[0], sent[place], rtol=_ROUNDING, atol=_ROUNDING)
         require(same, "what a client sends depends on which other clients are trained with it")

@@ -50,15 +50,15 @@ class Scaffold(CoreVariant, core="wirelessfl.learning.algorithms.scaffold:Scaffo
     """Control variates at the clients and at the server (Karimireddy et al. 2020)."""
 
     name: Literal["scaffold"] = key("scaffold", "SCAFFOLD: control variates correct every local gradient.")
-    option: Literal[2] = key(2, "Option II: a control variate is the mean gradient of the local steps.")
+    option: Literal[1, 2] = key(
+        2,
+        "Control variate of a client: 1, its gradient at the received model, by one more pass over its samples; 2, "
+        "the mean gradient of its local steps.",
+    )
     server_lr: PositiveSingle = key(1.0, "Factor on the mean update.")
     payload: Literal[1, 2] = key(
         2, "Vectors that a client sends. 1: the server computes the other, where all clients take equally many steps."
     )
-
-    def arguments(self) -> dict[str, Any]:
-        """Without the option, of which there is one."""
-        return {"server_lr": self.server_lr, "payload": self.payload}
 
 
 class FedDyn(CoreVariant, core="wirelessfl.learning.algorithms.feddyn:FedDyn"):

@@ -102,6 +102,19 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
                 "2, or training.steps in place of training.epochs",
             ),
             (
+                isinstance(algorithm, Scaffold) and (algorithm.payload, algorithm.option) == (1, 1),
+                "algorithm.payload",
+                "1 with algorithm.option: 1, whose control variate does not follow from the update",
+                "2, or algorithm.option: 2",
+            ),
+            (
+                isinstance(algorithm, Scaffold) and algorithm.option == 1 and not isinstance(self.privacy, NoMechanism),
+                "algorithm.option",
+                f"1 with training.privacy.mechanism: {self.privacy.mechanism}, whose noise does not protect the "
+                "gradient over all samples that a client sends",
+                "2, or training.privacy.mechanism: none",
+            ),
+            (
                 isinstance(algorithm, FedNova) and not isinstance(self.optimizer, Sgd),
                 "algorithm.name",
                 f"fednova with training.optimizer.name: {self.optimizer.name}",

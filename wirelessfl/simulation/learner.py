@@ -32,6 +32,7 @@ from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.fairness import ClientAccuracies
 from wirelessfl.learning.flat import INITIAL_MODEL
+from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.learning.losses import local_losses
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.learning.server_optimizers import ServerOptimizer
@@ -128,11 +129,15 @@ class Learner:
         )
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
+        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number.
+
+        A gradient at the received model is one more pass over all of them.
+        """
+        further = samples * self.algorithm.facts().reads_gradients
         if self.training.epochs is not None:
-            return samples * self.training.epochs
+            return samples * self.training.epochs + further
         steps = self.training.steps or 0
-        return np.minimum(samples, self.training.batch_size) * steps
+        return np.minimum(samples, self.training.batch_size) * steps + further
 
     def train(
         self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
@@ -152,6 +157,7 @@ class Learner:
             self.training.clip,
             state.client_rows,
             torch.device(self.plan.device),
+            lambda at, own: local_gradients(self.model, at, self.population, own),
         )
         sends_updates = not self.algorithm.facts().client_side
         clip = self.training.clip if sends_updates else None

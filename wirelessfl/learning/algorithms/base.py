@@ -21,16 +21,19 @@ class AlgorithmFacts:
         client_side: whether ``finish`` and ``upload`` are called: clients keep rows from round to round, or send
             something else than their updates.
         numbers: single numbers of 32 bits that a client sends beside its vectors; digital uploads count them.
+        reads_gradients: whether ``finish`` reads the gradient of each client's loss at the received model: one more
+            pass over all its samples, which takes time and energy, and which no noise in local training protects.
 
     Raises:
-        ValueError: if a number is below 1, ``numbers`` below 0, or several vectors are to come from clients that send
-            their updates alone.
+        ValueError: if a number is below 1, ``numbers`` below 0, several vectors are to come from clients that send
+            their updates alone, or gradients are read by no ``finish``.
     """
 
     payload: int = 1
     broadcast: int = 1
     client_side: bool = False
     numbers: int = 0
+    reads_gradients: bool = False
 
     def __post_init__(self) -> None:
         precondition(
@@ -42,6 +45,7 @@ class AlgorithmFacts:
             self.payload == 1 or self.client_side,
             f"a payload of {self.payload} vectors needs client_side: updates alone are one vector",
         )
+        precondition(self.client_side or not self.reads_gradients, "reads_gradients needs client_side")
 
 
 @dataclass(frozen=True)
@@ -91,11 +95,14 @@ class LocalOutcome:
         updates: (k, d) Δ_i = w_i − w̄ before clipping.
         steps: (k,) local steps.
         learning_rate: η of the round.
+        gradients: (k, d) ∇F_i(w̄), the mean over all samples of each client at the received model, with
+            ``AlgorithmFacts.reads_gradients``; None without.
     """
 
     updates: Tensor
     steps: NDArray[np.int64]
     learning_rate: float
+    gradients: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -23,30 +23,35 @@ from wirelessfl.learning.algorithms.base import (
 
 @dataclass(frozen=True)
 class Scaffold(Algorithm):
-    """Option II of Karimireddy et al., "SCAFFOLD", ICML 2020, Algorithm 1, with means weighted by data.
+    """Karimireddy et al., "SCAFFOLD", ICML 2020, Algorithm 1, with means weighted by data.
 
-    A client adds c − c_i to every gradient and keeps c_i⁺ = c_i − c − Δ_i/(K_i η) after K_i local steps. The server
-    adds Σ p_i (c_i⁺ − c_i) over the uploads to c. As Δc_i = −c − Δ_i/(K_i η), one vector of a client says both.
+    A client adds c − c_i to every gradient. After K_i local steps it keeps c_i⁺ = ∇F_i(w̄) over all its samples at the
+    received model (option I), or c_i⁺ = c_i − c − Δ_i/(K_i η) (option II). The server adds Σ p_i (c_i⁺ − c_i) over the
+    uploads to c. In option II Δc_i = −c − Δ_i/(K_i η), and one vector of a client says both.
 
     Attributes:
         server_lr: η_g, factor on the mean update.
         payload: 2, and a client sends Δ_i and Δc_i; 1, and the server computes the mean of Δc_i from that of Δ_i,
-            which needs that all clients take equally many steps.
+            which needs option II and that all clients take equally many steps.
+        option: 1 or 2.
 
     Raises:
-        ValueError: if η_g is not positive and finite, or the payload is neither 1 nor 2.
+        ValueError: if η_g is not positive and finite, the payload or the option neither 1 nor 2, or the payload 1 with
+            option I.
     """
 
     server_lr: float = 1.0
     payload: int = 2
+    option: int = 2
 
     def __post_init__(self) -> None:
-        holds = 0 < self.server_lr < math.inf and self.payload in (1, 2)
-        precondition(holds, f"needs a positive server_lr and a payload of 1 or 2, not {self}")
+        holds = 0 < self.server_lr < math.inf and {self.payload, self.option} <= {1, 2}
+        precondition(holds, f"needs a positive server_lr, and a payload and an option of 1 or 2, not {self}")
+        precondition(self.payload == 2 or self.option == 2, "option I needs a payload of 2: Δ_i does not tell ∇F_i(w̄)")
 
     @override
     def facts(self) -> AlgorithmFacts:
-        return AlgorithmFacts(payload=self.payload, broadcast=2, client_side=True)
+        return AlgorithmFacts(payload=self.payload, broadcast=2, client_side=True, reads_gradients=self.option == 1)
 
     @override
     def start(self, parameters: Tensor) -> ServerState:
@@ -63,8 +68,11 @@ class Scaffold(Algorithm):
     @override
     def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
         steps = torch.from_numpy(outcome.steps).to(outcome.updates)[:, None]
-        change = -server.memory["control"] - outcome.updates / (steps * outcome.learning_rate)
         own = rows.values["control"]
+        if self.option == 1:
+            assert outcome.gradients is not None, "reads_gradients asks for them"
+            return replace(rows, values={"control": torch.where(steps > 0, outcome.gradients, own)})
+        change = -server.memory["control"] - outcome.updates / (steps * outcome.learning_rate)
         return replace(rows, values={"control": torch.where(steps > 0, own + change, own)})
 
     @override
