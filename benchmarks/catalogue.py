@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from benchmarks import air, dp, scaling, secagg, shell, start, study_workers, trace_writer, vector_radio, workloads
+from benchmarks import (
+    air,
+    convolutions,
+    dp,
+    scaling,
+    secagg,
+    shell,
+    start,
+    study_workers,
+    trace_writer,
+    vector_radio,
+    workloads,
+)
 from benchmarks.measurement import Case, Runner, Sample, in_fresh_process, in_this_process
 
 SECAGG = "secagg"
@@ -13,6 +25,7 @@ GROUPS = (
     "W1",
     "W2",
     "W3",
+    *convolutions.GROUPS,
     dp.GROUP,
     air.GROUP,
     vector_radio.GROUP,
@@ -34,6 +47,7 @@ def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case
     runner: Runner = in_this_process if quick else in_fresh_process
     return [
         *workloads.workload_cases(chosen, threads, runner),
+        *convolutions.convolution_cases(threads, runner, quick=quick),
         *dp.mechanism_cases(private, threads, runner),
         *dp.noise_cases(quick=quick),
         *air.air_cases(threads, quick=quick),

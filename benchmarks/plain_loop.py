@@ -1,13 +1,13 @@
 """What a researcher writes by hand: one client after the other, a module, autograd, ``torch.optim.SGD``.
 
 With a clip it is DP-SGD as one writes it in PyTorch today: per-sample gradients by ``torch.func``, each scaled to the
-clip norm, Gaussian noise on their sum, one client after the other. No part of the package is used.
+clip norm, Gaussian noise on their sum, one client after the other. The package gives at most the module.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,14 +18,22 @@ from torch.func import functional_call, grad, vmap
 from benchmarks.recorded import Clock, RoundTimes
 
 
+def perceptron(*widths: int) -> nn.Module:
+    """Linear layers of these widths, from the features to the classes, with ReLU between them."""
+    layers: list[nn.Module] = []
+    for width_in, width_out in pairwise(widths):
+        layers += [nn.Linear(width_in, width_out), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
 @dataclass(frozen=True)
 class PlainTask:
     """What to train.
 
     Attributes:
-        inputs: (K, n, features), a row a client.
+        inputs: (K, n, *feature), a row a client.
         targets: (K, n).
-        widths: of the layers, from the features to the classes; ReLU between them.
+        network: makes the module.
         batch: samples in a mini-batch.
         epochs: local epochs in a round.
         learning_rate: of SGD.
@@ -36,7 +44,7 @@ class PlainTask:
 
     inputs: Tensor
     targets: Tensor
-    widths: tuple[int, ...]
+    network: Callable[[], nn.Module]
     batch: int
     epochs: int
     learning_rate: float
@@ -47,10 +55,7 @@ class PlainTask:
     def module(self, seed: int = 1) -> nn.Module:
         """The model, always with the same initial parameters."""
         torch.manual_seed(seed)
-        layers: list[nn.Module] = []
-        for width_in, width_out in pairwise(self.widths):
-            layers += [nn.Linear(width_in, width_out), nn.ReLU()]
-        return nn.Sequential(*layers[:-1])
+        return self.network()
 
     def batches(self, client: int) -> Iterator[tuple[Tensor, Tensor]]:
         """All mini-batches of a client's round, in a fixed order."""

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import torch
 
 from benchmarks.measurement import PLAIN_LOOP, Case, Runner, Sample, Work, steady
-from benchmarks.plain_loop import PlainTask, train_plainly
+from benchmarks.plain_loop import PlainTask, perceptron, train_plainly
 from benchmarks.recorded import RoundTimes, time_scenario
 from wirelessfl.learning import Dataset, Examples
 from wirelessfl.scenario import Scenario
@@ -105,7 +105,7 @@ class Workload:
         return PlainTask(
             inputs,
             targets,
-            widths=(FEATURES, HIDDEN, CLASSES) if self.hidden else (FEATURES, CLASSES),
+            network=partial(perceptron, FEATURES, *((HIDDEN,) if self.hidden else ()), CLASSES),
             batch=BATCH,
             epochs=self.epochs,
             learning_rate=LEARNING_RATE,
