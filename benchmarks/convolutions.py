@@ -74,7 +74,7 @@ class ImageWorkload:
     clients: int
     samples: int = 100
     private: bool = False
-    rounds: int = 3
+    rounds: int = 4
 
     def smaller(self) -> ImageWorkload:
         """The same in tiny, to see that it works."""

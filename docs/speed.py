@@ -21,11 +21,15 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
 _BUSY = 4.0  # load average above which a single ratio is a matter of luck
 PICTURE = "explanation/benchmarks.png"
 SIMULATOR = "simulator, over the air"
+IDEAL = "simulator, ideal uplink"
+CONVOLUTIONS = ("C1", "C1 DP", "C2", "C3", "C3 DP", "C4")
 
 _PLACE = re.compile(r"^<!-- benchmarks: (?P<what>.+) -->$", re.MULTILINE)
 _NOTHING = "*Nothing was measured here yet; `make bench` does it.*"
 
-_HEADINGS = ("", "case", "median", "× plain", "× limit", "× Opacus", "of peak", "loss", "MiB")
+_HEADINGS = ("", "case", "median", "× plain", "× plain, CPU", "× limit", "× Opacus", "of peak", "loss", "MiB")
+
+_RATIOS = ("to_plain_loop", "to_plain_loop_cpu", "to_near_limit", "to_opacus")
 
 Line = dict[str, str]
 
@@ -38,6 +42,7 @@ class Target(NamedTuple):
     meaning: str
     bound: float
     at_least: bool = True
+    case: str = SIMULATOR
 
 
 TARGETS = (
@@ -47,6 +52,13 @@ TARGETS = (
     Target("W2", "to_near_limit", "× near-limit", 1.0),
     Target("W3", "to_plain_loop", "× plain loop", 14.0),
     Target("W3", "to_near_limit", "× near-limit", 0.9),
+    Target("C1", "to_plain_loop", "× plain loop", 2.3, case=IDEAL),
+    Target("C2", "to_plain_loop", "× plain loop", 2.5, case=IDEAL),
+    Target("C3", "to_plain_loop", "× plain loop", 6.0, case=IDEAL),
+    Target("C4", "to_plain_loop", "× plain loop", 1.2, case=IDEAL),
+    Target("C1 DP", "to_opacus", "× Opacus' best", 4.0, case=IDEAL),
+    Target("C3 DP", "to_opacus", "× Opacus' best", 4.0, case=IDEAL),
+    Target("evaluation", "share_of_peak", "of peak", 0.5, case="resnet18_gn, 2,000 images"),
     *(Target(group, "memory_mib", "largest memory, MiB", 600.0, at_least=False) for group in ("W1", "W2", "W3")),
 )
 
@@ -79,7 +91,9 @@ def fill(what: str, lines: list[Line]) -> str:
             rows = list(_targets(lines))
             head = ["| workload | measured | | aimed at | |", "| --- | ---: | --- | ---: | --- |"]
         case "when":
-            return _when(lines) or _NOTHING
+            return _when([line for line in lines if line["case"] == SIMULATOR]) or _NOTHING
+        case "when convolutions":
+            return _when([line for line in lines if line["group"] in CONVOLUTIONS]) or _NOTHING
         case "picture":
             return "![Ratios to the plain loop, and scaling curves](benchmarks.png)" if lines else _NOTHING
         case _:
@@ -90,9 +104,8 @@ def fill(what: str, lines: list[Line]) -> str:
     return "\n".join([*head, *rows]) if rows else _NOTHING
 
 
-def _when(lines: list[Line]) -> str:
-    """When the workloads were measured, and how busy the machine was."""
-    measured = [line for line in lines if line["case"] == SIMULATOR]
+def _when(measured: list[Line]) -> str:
+    """When some lines were measured, and how busy the machine was."""
     if not measured:
         return ""
     dates = sorted({line["date"].partition("T")[0] for line in measured})
@@ -104,15 +117,16 @@ def _when(lines: list[Line]) -> str:
 
 
 def _targets(lines: list[Line]) -> Iterator[str]:
-    measured = {line["group"]: line for line in lines if line["case"] == SIMULATOR}
+    measured = {(line["group"], line["case"]): line for line in lines}
     for target in TARGETS:
-        found = _value(measured.get(target.group, {}), target.column)
+        line = measured.get((target.group, target.case), {})
+        found = _value(line, target.column)
         if math.isnan(found):
             continue
         reached = found >= target.bound if target.at_least else found <= target.bound
         sign = "≥" if target.at_least else "≤"
         verdict = "reached" if reached else "missed"
-        if target.at_least and _value(measured[target.group], "load") > _BUSY:
+        if target.at_least and _value(line, "load") > _BUSY:
             verdict = "not decided: a busy machine"
         yield _row([target.group, number(found), target.meaning, f"{sign} {number(target.bound)}", verdict])
 
@@ -128,7 +142,7 @@ def _group(group: str, lines: list[Line]) -> Iterator[list[str]]:
             group,
             line["case"],
             f"{number(_value(line, 'median'))} {line['unit']}",
-            *(number(_value(line, column)) for column in ("to_plain_loop", "to_near_limit", "to_opacus")),
+            *(number(_value(line, column)) for column in _RATIOS),
             "" if math.isnan(share) else f"{share:.0%}",
             *(number(_value(line, column)) for column in ("loss", "memory_mib")),
         ]

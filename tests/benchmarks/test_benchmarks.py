@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import wirelessfl as wfl
 from benchmarks.__main__ import main
 from benchmarks.catalogue import GROUPS
+from benchmarks.convolutions import IMAGE_WORKLOADS, ImageWorkload, femnist, forward_flops
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, best_reference, measure_in_turn, steady
 from benchmarks.peers import attempt, peer_cases
@@ -108,6 +109,24 @@ def test_simulator_and_plain_loop_have_the_same_task(workload: Workload) -> None
     task = workload.plain_task()
     assert learner.dimension == sum(parameter.numel() for parameter in task.module().parameters())
     assert task.inputs.shape == (workload.clients, workload.samples, 784)
+
+
+@pytest.mark.parametrize("workload", IMAGE_WORKLOADS, ids=lambda workload: workload.name)
+def test_simulator_and_plain_loop_have_the_same_images(workload: ImageWorkload) -> None:
+    small = workload.smaller()
+    simulation, task = prepare(small.scenario(), 1), small.plain_task()
+    learner = simulation.deployment.learner
+    assert learner.dimension == sum(parameter.numel() for parameter in task.module().parameters())
+    assert (learner.private is not None) == small.private == (task.clip is not None)
+    torch.testing.assert_close(learner.population.test.inputs, task.inputs.flatten(0, 1))
+
+
+def test_work_of_a_network_is_that_of_its_products() -> None:
+    """Convolutions of 25 and 800 numbers under the kernel on 28 × 28 and 14 × 14 places, layers of 3,136 and 2,048 inputs."""
+    first, *others = (2 * 784 * 25 * 32, 2 * 196 * 800 * 64, 2 * 3136 * 2048, 2 * 2048 * 10)
+    assert forward_flops(femnist((1, 28, 28), 10), (1, 28, 28)) == [first, *others]
+    workload = next(each for each in IMAGE_WORKLOADS if each.name == "C2")
+    assert workload.gflop == pytest.approx(1e-9 * 2000 * (2 * first + 3 * sum(others)))
 
 
 def test_simulator_and_plain_loop_learn_alike() -> None:

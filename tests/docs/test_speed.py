@@ -71,7 +71,7 @@ def test_without_results_the_page_says_so(speed: ModuleType, tmp_path: Path) -> 
 def test_every_place_of_the_page_is_known(speed: ModuleType, lines: list[dict[str, str]]) -> None:
     page = (DOCS / "explanation" / "speed.md").read_text(encoding="utf-8")
     places = {group for what in speed._PLACE.findall(page) for group in what.split(", ")}
-    assert places <= {"targets", "picture", "when", "machine", *GROUPS}
+    assert places <= {"targets", "picture", "when", "when convolutions", "machine", *GROUPS}
     assert "<!-- benchmarks" not in speed.on_page_markdown(page)
     # No number of a measurement is typed by hand: outside the table of the workloads there are none.
     prose = re.sub(r"(?m)^\|.*$|^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
