@@ -122,7 +122,7 @@ def test_simulator_and_plain_loop_have_the_same_images(workload: ImageWorkload) 
 
 
 def test_work_of_a_network_is_that_of_its_products() -> None:
-    """Convolutions of 25 and 800 numbers under the kernel on 28 × 28 and 14 × 14 places, layers of 3,136 and 2,048 inputs."""
+    """Kernels of 25 and 800 numbers on 28 × 28 and 14 × 14 places, layers of 3,136 and 2,048 inputs."""
     first, *others = (2 * 784 * 25 * 32, 2 * 196 * 800 * 64, 2 * 3136 * 2048, 2 * 2048 * 10)
     assert forward_flops(femnist((1, 28, 28), 10), (1, 28, 28)) == [first, *others]
     workload = next(each for each in IMAGE_WORKLOADS if each.name == "C2")
