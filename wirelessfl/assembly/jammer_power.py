@@ -128,7 +128,7 @@ def _rehearsed(uplink: OverTheAir, jamming: Jamming, selection: ClientSelection)
         planned = (round_index - 1) % calibration.rounds + 1
         slot = uplink.announce(np.sort(clients), moment, instants, planned)
         for station, plan in slot.transmit.items():
-            loudness = jamming.loudness(uplink.policies[station], plan, slot.rows)
+            loudness = jamming.loudness(uplink.policies[station], plan, slot.rows, slot.sends)
             if loudness is None:
                 return None
             slots.append(_Slot(slot.each_antenna(jammer), loudness))

@@ -4,13 +4,13 @@ Arrays (n,) run over the clients active in a round. Nothing here knows a clock, 
 """
 
 from wirelessfl.radio.agreement import (
-    AntennaLinks,
     Calibration,
     ExactCalibration,
     ExactStepCalibration,
     Jamming,
     TheoremCalibration,
 )
+from wirelessfl.radio.antenna_links import AntennaLinks
 from wirelessfl.radio.channel_source import Channels, ChannelSource
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.csi import (

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.antenna_links import AntennaLinks
 from wirelessfl.radio.jamming import (
     JammerNoise,
     jammer_gain_for_noise,
@@ -19,7 +20,6 @@ from wirelessfl.radio.jamming import (
     server_gain_for_noise,
 )
 from wirelessfl.radio.links import Links
-from wirelessfl.radio.observation import floor_amplitude, whitened_amplitude
 from wirelessfl.radio.power_control import (
     AirInterface,
     PowerControl,
@@ -32,6 +32,8 @@ from wirelessfl.radio.power_control import (
 
 # A client that no jamming hides is brought down to this multiple of what remains of it
 _NEARLY = 1.01
+# Of α_u, at which nobody backs off; a power of two, with which scaling is exact
+_FAINT = 2.0**-60
 
 
 class Calibration(Protocol):
@@ -43,10 +45,13 @@ class Calibration(Protocol):
     def server_gain(self, received_noise_std: float, links: Links) -> float:
         """The largest α_u at which noise of this standard deviation at the receiver is enough."""
 
-    def signal_limit(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64] | None:
-        """(n,) how loudly updates at the clip may arrive against the noise of all antennas; None if they do not count.
+    def signal_limit(
+        self, policy: PowerControl, plan: TransmitPlan, links: Links, sends: NDArray[np.bool_]
+    ) -> NDArray[np.float64] | None:
+        """(m,) how loudly updates at the clip may arrive against the noise of all antennas; None if they do not count.
 
-        In units of τ |α_i| ‖Σ^{−1/2} h_i‖; see `whitened_amplitude`.
+        In units of τ |α_i| ‖Σ^{−1/2} h_i‖ with the gain of each of m links alone; see `whitened_amplitude`. ``sends``
+        (n, R, F) says to which estimates and groups of subcarriers of n clients the links belong.
         """
 
 
@@ -64,7 +69,7 @@ class TheoremCalibration:
         """α_u = noise/σ_m."""
         return server_gain_for_noise(self.noise_std, received_noise_std)
 
-    def signal_limit(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
+    def signal_limit(self, policy: PowerControl, plan: TransmitPlan, links: Links, sends: NDArray[np.bool_]) -> None:
         """None: the theorem is about what the server reads."""
 
 
@@ -91,9 +96,17 @@ class ExactCalibration:
         """The α_u at which no client is received above noise · μ*/(reach √M)."""
         return server_gain_for_received_limit(links, received_noise_std * self._limit)
 
-    def signal_limit(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:
-        """μ*/(reach √M) for all."""
-        return np.full(len(links), self._limit)
+    def signal_limit(
+        self, policy: PowerControl, plan: TransmitPlan, links: Links, sends: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """μ*/(reach √M), times the client's largest back-off, which holds in all its pieces, over that of the link."""
+        if not plan.inverts:
+            return np.full(len(links), self._limit)
+        backoff = at_the_clip(policy, plan, links).backoff
+        each = np.zeros(sends.shape)
+        each[sends] = backoff
+        common = np.broadcast_to(each.max(axis=(1, 2), keepdims=True), sends.shape)[sends]
+        return np.asarray(self._limit * (common / backoff))
 
     @property
     def _limit(self) -> float:
@@ -134,7 +147,9 @@ class ExactStepCalibration:
         """α_u = noise/σ_m: in units of y/α_u the share of a sample does not depend on α_u."""
         return server_gain_for_noise(self._required(links, np.ones(len(links))), received_noise_std)
 
-    def signal_limit(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:
+    def signal_limit(
+        self, policy: PowerControl, plan: TransmitPlan, links: Links, sends: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
         """μ*/(reach √M) min(n_i, batch)/max(s_i, 1): a sample moves an update by its share, and back-off earns none."""
         backoff = np.maximum(credited_backoff(at_the_clip(policy, plan, links), plan, links), 1.0)
         return self.gdp_mu / (self.reach * math.sqrt(self.rounds)) * self._in_step(links) / backoff
@@ -182,16 +197,24 @@ class Jamming:
             links: (k,) the clients that will send.
             air: constants of the uplink.
             jammer_estimate: ĥ_CJ, what the jammer believes its channel to be; what arrives follows the true one.
-            antennas: the same links to each antenna of the receiver; None where it has one.
+            antennas: the same links to each antenna of the receiver, group by group of subcarriers; None where there is
+                one of both.
 
         Returns:
             The plan, with a lower α_u where power is short and ``lower_gain`` is asked for, and α_CJ.
         """
-        loudness = None if antennas is None else self.loudness(policy, plan, links)
-        if antennas is not None and loudness is not None:
-            return self._hidden_from(antennas, loudness, plan, air)
+        if antennas is not None and antennas.count > 1:
+            loudness = self.loudness(policy, plan, links, antennas.sends)
+            if loudness is not None:
+                return self._hidden_from(antennas, loudness, policy, plan, links, air)
         required = self.calibration.required_noise_std(policy, plan, links)
         wanted = jammer_gain_for_noise(required, plan.server_gain, air.channel_noise_std, jammer_estimate, self.margin)
+        if antennas is not None:
+            # The loudest client may be in another group of subcarriers than the weakest jamming
+            loudness = self.loudness(policy, plan, links, antennas.sends)
+            least = wanted if loudness is None else self.margin * antennas.hiding_gain(loudness, air.channel_noise_std)
+            if least <= self.gain_limit:
+                return plan, least
         gain = min(wanted, self.gain_limit)
         noise_there = math.hypot(gain * abs(jammer_estimate), air.channel_noise_std)
         # Only a shortfall of the noise that is needed counts, not one of the margin on top of it.
@@ -200,65 +223,43 @@ class Jamming:
             plan = plan.with_server_gain(min(plan.server_gain, enough))
         return plan, gain
 
-    def loudness(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64] | None:
-        """(n,) what ‖Σ^{−1/2} h_i‖ is to be at most 1 with as a factor; None where all antennas do not count."""
-        limit = self.calibration.signal_limit(policy, plan, links)
+    def loudness(
+        self, policy: PowerControl, plan: TransmitPlan, links: Links, sends: NDArray[np.bool_]
+    ) -> NDArray[np.float64] | None:
+        """(m,) what ‖Σ^{−1/2} h_i‖ is to be at most 1 with as a factor; None where all antennas do not count.
+
+        Args:
+            policy: the power control.
+            plan: what the server announces.
+            links: (m,) of n clients, the estimates and groups of subcarriers of one side by side.
+            sends: (n, R, F) which of them there are.
+        """
+        limit = self.calibration.signal_limit(policy, plan, links, sends)
         return None if limit is None else np.abs(at_the_clip(policy, plan, links).tx_gain) * plan.clip / limit
 
     def _hidden_from(
-        self, antennas: AntennaLinks, loudness: NDArray[np.float64], plan: TransmitPlan, air: AirInterface
+        self,
+        antennas: AntennaLinks,
+        loudness: NDArray[np.float64],
+        policy: PowerControl,
+        plan: TransmitPlan,
+        links: Links,
+        air: AirInterface,
     ) -> tuple[TransmitPlan, float]:
         # The same against all antennas
-        gain = min(self.margin * antennas.hiding_gain(loudness, air.channel_noise_std), self.gain_limit)
-        if math.isinf(
-            gain
-        ):  # no jamming is enough: as much as brings the loudest to a hundredth of what it cannot hide
-            floor = antennas.loudest(loudness, air.channel_noise_std)
-            gain = self.margin * antennas.hiding_gain(loudness / (_NEARLY * floor), air.channel_noise_std)
-        there = antennas.loudest(loudness, air.channel_noise_std, gain)
-        if self.on_shortfall == "lower_gain" and there > 1.0:
+        noise_std = air.channel_noise_std
+        gain = min(self.margin * antennas.hiding_gain(loudness, noise_std), self.gain_limit)
+        if math.isinf(gain):
+            # no jamming is enough: as much as brings the loudest to a hundredth of what it cannot hide
+            floor = antennas.loudest(loudness, noise_std)
+            gain = self.margin * antennas.hiding_gain(loudness / (_NEARLY * floor), noise_std)
+        amplitude = antennas.amplitude(noise_std, gain)
+        if self.on_shortfall == "lower_gain" and np.any(too_loud := loudness * amplitude > 1.0):
+            # Clients at the limit of their power arrive as before until α_u is low enough for them: what counts is how
+            # loud they are without back-off
+            faint = plan.with_server_gain(_FAINT * plan.server_gain)
+            unlimited = self.loudness(policy, faint, links, antennas.sends)
+            assert unlimited is not None, "the calibration counts all antennas"
+            there = float((unlimited / _FAINT * amplitude)[too_loud].max())
             plan = plan.with_server_gain(plan.server_gain / there)
         return plan, gain
-
-
-@dataclass(frozen=True, eq=False)
-class AntennaLinks:
-    """Links to each of A antennas: R estimates, F groups of subcarriers, B blocks that each estimate serves.
-
-    Attributes:
-        channel: h (n, R, F, B, A) of the clients.
-        jammer: ĥ_CJ/√N (R, F, 1, A, N) of the jammer's antennas.
-        sends: (n, R, F) the m rows that count.
-    """
-
-    channel: NDArray[np.complex128]
-    jammer: NDArray[np.complex128]
-    sends: NDArray[np.bool_]
-
-    def loudest(self, loudness: NDArray[np.float64], noise_std: float, jammer_gain: float = math.inf) -> float:
-        """The largest loudness · ‖Σ^{−1/2} h‖ under jamming, over all that count.
-
-        Args:
-            loudness: (m,) factors, in the order of ``sends``.
-            noise_std: σ_c at each antenna.
-            jammer_gain: α_CJ; infinite for what no jamming hides.
-        """
-        if math.isinf(jammer_gain):
-            amplitude = floor_amplitude(self.channel, noise_std, self.jammer)
-        else:
-            amplitude = whitened_amplitude(self.channel, noise_std, jammer_gain * self.jammer)
-        return float((loudness * amplitude.max(axis=3)[self.sends]).max(initial=0.0))
-
-    def hiding_gain(self, loudness: NDArray[np.float64], noise_std: float) -> float:
-        """The least α_CJ with which nothing is louder than 1, to a part in 1e12; infinite where none is enough."""
-        if self.loudest(loudness, noise_std) >= 1.0:
-            return math.inf
-        if self.loudest(loudness, noise_std, 0.0) <= 1.0:
-            return 0.0
-        low, high = 0.0, 1.0
-        while self.loudest(loudness, noise_std, high) > 1.0:
-            low, high = high, 2.0 * high
-        while high - low > 1e-12 * high:
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if self.loudest(loudness, noise_std, middle) > 1.0 else (low, middle)
-        return high

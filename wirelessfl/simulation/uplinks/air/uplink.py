@@ -187,9 +187,10 @@ class OverTheAir(SlotUplink):
         transmit = slot.transmit
         if self.jamming is not None and jammer_link is not None and behind is not None and transmit:
             ((station, plan),) = transmit.items()
-            antennas = None if self.receiver.antennas == 1 else slot.each_antenna(jammer_link)
+            _, subcarriers, antennas = self.gain_shape
+            apart = slot.each_antenna(jammer_link) if subcarriers * antennas > 1 else None
             weakest, policy = behind.equivalent.weakest_estimate, self.policies[station]
-            transmit[station], gain = self.jamming.agree(policy, plan, slot.rows, self.air, weakest, antennas)
+            transmit[station], gain = self.jamming.agree(policy, plan, slot.rows, self.air, weakest, apart)
         failed = gain > 0 and self._jammer_fails(this.index)
         return AirPlan(
             senders=ready[sending],
