@@ -21,7 +21,8 @@ from wirelessfl.interrupts import catch_interrupts
 from wirelessfl.learning import CohortBlock
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation, SimulationState
-from wirelessfl.simulation.learner import Assessment, Learner
+from wirelessfl.simulation.assessment import Assessment
+from wirelessfl.simulation.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,12 @@ class IdleLearner(Learner):
         return torch.zeros(self.plan.chunk, self.dimension)
 
     def train(
-        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None = None,
     ) -> Iterator[CohortBlock]:
         """Blocks of zeros, as large as those of a real cohort."""
         updates = self._zeros

@@ -85,7 +85,7 @@ def test_every_package_has_a_layer() -> None:
 
 SIMULATION = PACKAGE / "simulation"
 WITHOUT_A_CLOCK = {
-    "records radio_records state": "values that are passed between processes",
+    "records radio_records state assessment": "values that are passed between processes",
     "recorder": "turns the records of a round into columns of the trace",
     "learner local_privacy": "training as the server asks for it, with the rows that the state keeps of it",
     "selection jobs": "selects around the jobs in flight",

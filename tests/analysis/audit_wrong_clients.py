@@ -168,6 +168,7 @@ class RarerThanItSays(LocalPrivacy):
         clients: NDArray[np.int64],
         round_index: int,
         secure_sum: SecureSum | None,
+        steps: NDArray[np.int64] | None = None,
     ) -> tuple[Release, ...]:
         """As if batches were half as large, in as many steps."""
         halved = replace(training, batch_size=training.batch_size // 2, epochs=None, steps=4)

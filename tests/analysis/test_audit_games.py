@@ -154,10 +154,11 @@ class HiddenInASum(LocalPrivacy):
         clients: np.ndarray[Any, np.dtype[np.int64]],
         round_index: int,
         secure_sum: SecureSum | None,
+        steps: np.ndarray[Any, np.dtype[np.int64]] | None = None,
     ) -> tuple[Release, ...]:
         """As if there were one."""
         whole = SecureSum(selected=len(clients), survivors=len(clients))
-        return super().releases(training, samples, clients, round_index, whole)
+        return super().releases(training, samples, clients, round_index, whole, steps)
 
 
 def test_a_secure_sum_hides_the_canary_in_the_noise_of_all() -> None:

@@ -97,7 +97,14 @@ class PlainLoop:
 
 
 def train_locally(
-    learner: Learner, model: Tensor, client: int, round_index: int, correction: Tensor, mu: float = 0.0
+    learner: Learner,
+    model: Tensor,
+    client: int,
+    round_index: int,
+    correction: Tensor,
+    mu: float = 0.0,
+    taken: int | None = None,
+    begin: Tensor | None = None,
 ) -> tuple[Tensor, int]:
     """Δ (d,) of a client and its local steps, by nn.Module, autograd and torch.optim.SGD in double precision.
 
@@ -108,16 +115,19 @@ def train_locally(
         round_index: from 1.
         correction: (d,) added to every gradient.
         mu: weight of a proximal term.
+        taken: local steps; None for all.
+        begin: (d,) float64 model that it starts from; None for the global one.
     """
     training, module = learner.training, learner.model.replica(torch.device("cpu")).module.double()
     parameters = list(module.parameters())
-    nn.utils.vector_to_parameters(model.clone(), parameters)
+    nn.utils.vector_to_parameters((model if begin is None else begin).clone(), parameters)
     shard, sizes = learner.population.shards(np.array([client])), learner.population.sizes[[client]]
     steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
     stream = learner.streams.nodes("batch_order", round_index, np.array([client]))
     batches = plan_batches(training.sampling, stream, sizes, steps, training.batch_size)
     optimizer = torch.optim.SGD(parameters, lr=training.learning_rate, momentum=training.optimizer.decay)
-    for step in range(int(steps[0])):
+    last = int(steps[0]) if taken is None else taken
+    for step in range(last):
         rows = shard.index[0, batches.index[step, 0, : batches.counts[step, 0]]]
         loss = nn.functional.cross_entropy(module(shard.inputs[rows].double()), shard.targets[rows])
         gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
@@ -127,4 +137,4 @@ def train_locally(
         for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
         optimizer.step()
-    return nn.utils.parameters_to_vector(parameters).detach() - model, int(steps[0])
+    return nn.utils.parameters_to_vector(parameters).detach() - model, last

@@ -31,6 +31,8 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
         assert resolved["data"].pop(added_later) is None
     assert (resolved["model"].pop("trainable"), resolved["model"].pop("lora")) == (".*", None)
     assert resolved["privacy"].pop("observer") is None
+    assert resolved["training"].pop("partial_work") is False
+    assert resolved["timing"].pop("compute_deadline_s") is None
     assert resolved["clients"].pop("roles") == []
     assert resolved["evaluate"].pop("client_drift") is False
     assert resolved["training"].pop("robust") == {"rule": "mean"}

@@ -37,7 +37,6 @@ from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.timing import Asynchronous, Quorum
-from wirelessfl.scenario.timing import Timing as TimingSection
 from wirelessfl.scenario.uplink import DigitalLink, SecureAggregation, jammer_of
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
@@ -110,7 +109,7 @@ def build_simulation(
     else:
         check_continues(state, start)
     timing = Timing(**{one.name: getattr(scenario.timing, one.name) for one in fields(Timing)})
-    selection, wait_for = build_selection(scenario, network, learner, timing), build_wait_for(scenario.timing)
+    selection, wait_for = build_selection(scenario, network, learner, timing), build_wait_for(scenario)
     uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
     selection = with_pilots(selection, uplink)
     faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
@@ -222,12 +221,14 @@ def _build_uplink(
     return uplink
 
 
-def build_wait_for(timing: TimingSection) -> WaitFor:
-    """Rule by which the server stops waiting."""
+def build_wait_for(scenario: Scenario) -> WaitFor:
+    """Rule by which the server stops waiting, and clients training."""
+    timing = scenario.timing
+    limits = (timing.deadline_s, timing.compute_deadline_s, scenario.training.partial_work)
     if not isinstance(timing.wait_for, Quorum):
-        return WaitFor(deadline_s=timing.deadline_s)
+        return WaitFor(1.0, None, *limits)
     fraction, count = timing.wait_for.fraction, timing.wait_for.count
-    return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)
+    return WaitFor(1.0 if fraction is None else fraction, count, *limits)
 
 
 def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> TraceHeader:

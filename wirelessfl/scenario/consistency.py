@@ -14,6 +14,7 @@ from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, Gradie
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.own_data import OwnData
+from wirelessfl.scenario.partial_work_consistency import partial_work_rules
 from wirelessfl.scenario.partition import ClassesPartition, NaturalPartition
 from wirelessfl.scenario.published_data import (
     Adult,
@@ -49,7 +50,7 @@ def scenario_rules(scenario: Sections) -> list[Rule]:
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
     return [
         rule
-        for rules_of in (*own, uplink_rules, *of_the_radio, role_rules, robust_rules)
+        for rules_of in (*own, uplink_rules, *of_the_radio, role_rules, robust_rules, partial_work_rules)
         for rule in rules_of(scenario)
     ]
 

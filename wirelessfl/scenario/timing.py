@@ -62,6 +62,11 @@ class Timing(Section):
         "Time from the broadcast to the end of the round's upload, airtime included [s]; a common slot waits only for "
         "clients that are ready one airtime before. null: no limit.",
     )
+    compute_deadline_s: Wait | None = key(
+        None,
+        "With training.partial_work: time from the broadcast after which clients stop training and upload [s]. "
+        "null: deadline_s, less the airtime of a common slot; to be given where clients upload one by one.",
+    )
     wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
         "all",
         "The uplink begins once all clients, {fraction: f} or {count: n} of them are ready. With fewer than all, noise "

@@ -89,6 +89,11 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
     epochs: Count | None = key(None, "Passes over the client's own data in a round; 5 where steps is not given.")
     steps: Count | None = key(None, "Mini-batch steps in a round, instead of epochs.")
     batch_size: Count = key(20, "Samples in a mini-batch.")
+    partial_work: bool = key(
+        False,
+        "Whether clients that would miss the deadline stop training in time and send what they have, instead of being "
+        "cut off.",
+    )
     privacy: Mechanism = key(NoMechanism(), "Noise in local training.")
 
     def rules(self) -> list[Rule]:
@@ -113,6 +118,18 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
                 f"1 with training.privacy.mechanism: {self.privacy.mechanism}, whose noise does not protect the "
                 "gradient over all samples that a client sends",
                 "2, or training.privacy.mechanism: none",
+            ),
+            (
+                isinstance(algorithm, Scaffold) and algorithm.payload == 1 and self.partial_work,
+                "algorithm.payload",
+                "1 with training.partial_work, by which clients take unequal numbers of steps",
+                "2, or partial_work: false",
+            ),
+            (
+                isinstance(algorithm, Scaffold) and algorithm.option == 1 and self.partial_work,
+                "algorithm.option",
+                "1 with training.partial_work, whose gradient over all samples is no part of the local steps",
+                "2, or partial_work: false",
             ),
             (
                 isinstance(algorithm, FedNova) and not isinstance(self.optimizer, Sgd),

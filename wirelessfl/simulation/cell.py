@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +90,17 @@ class TrainingTimes:
         return [ClientTraining(*row, model_arrives, self.worked) for row in zip(*columns, strict=True)]
 
 
+def steps_within(planned: NDArray[np.int64], duration: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """(n,) local steps that are over by a limit, of ``planned`` ones that take ``duration`` together, all in ticks.
+
+    All steps of a client take equally long. At least one is taken where there are any: who cannot finish that by the
+    limit has nothing to send, and is late.
+    """
+    share = np.where(duration <= limit, 1.0, (limit - 1) / np.maximum(duration, 1))  # a tick for rounding
+    done = np.floor(planned * share).astype(np.int64)
+    return np.minimum(np.maximum(done, 1), planned)
+
+
 def train(medium: Medium, training: ClientTraining) -> Generator[simpy.Event, Any, bool]:
     """Reception of the model, and training.
 
@@ -166,8 +176,16 @@ class Cell:
         self.medium.note(EventKind.NO_MODEL, this.clients[this.with_status(Status.NO_MODEL)])
         return self.medium.occupy(this.broadcast_s)
 
-    def training_times(self, this: Round, active: NDArray[np.int64]) -> TrainingTimes:
-        """Durations of local training of the clients at the positions ``active``; written to the round."""
+    def training_times(self, this: Round, active: NDArray[np.int64], airtime_s: float = 0.0) -> TrainingTimes:
+        """Durations of local training of the clients at the positions ``active``; written to the round.
+
+        With partial work a client that would miss the deadline stops after its last local step before that.
+
+        Args:
+            this: the round.
+            active: (n,) positions among the clients selected.
+            airtime_s: seconds of a slot that has to be over by the deadline.
+        """
         streams, clients = self.network.streams, this.clients[active]
         samples = self.learner.samples_processed(self.network.registry.samples[clients])
         compute_time = self.timing.compute_time(samples, clients, this.index, streams)
@@ -175,6 +193,13 @@ class Cell:
             compute_time = np.where(self.roles.have(clients, Role.FREE_RIDER), 0.0, compute_time)
         crash_after = self.faults.crash_after(clients, this.index, streams)
         this.compute_time[active] = compute_time
+        if (limit := self.wait_for.work_ends_after(airtime_s)) is not None:
+            planned = self.learner.planned_steps(clients)
+            done = steps_within(planned, all_ticks(compute_time), limit)
+            this.local_steps = np.zeros(len(this.clients), dtype=np.int64)
+            this.local_steps[active] = done
+            this.work_share[active] = done / np.maximum(planned, 1)
+            compute_time = compute_time * this.work_share[active]
         return TrainingTimes(
             positions=active,
             nodes=clients,
@@ -202,8 +227,11 @@ class Cell:
         begin = self.state.parameters if start is None else start
         index, clients = this.index if round_index is None else round_index, this.clients[positions]
         if self.roles is None:
-            return self._measured(this, self.learner.train(begin, self.state, clients, index))
-        honestly = partial(self.learner.train, begin, self.state, round_index=index)
+            return self._measured(this, self.learner.train(begin, self.state, clients, index, this.steps_of(clients)))
+
+        def honestly(some: NDArray[np.int64]) -> Iterator[CohortBlock]:
+            return self.learner.train(begin, self.state, some, index, this.steps_of(some))
+
         return self._measured(this, self.roles.acted(clients, self.learner.upload_dimension, honestly))
 
     def _measured(self, this: Round, blocks: Iterator[CohortBlock]) -> Iterator[CohortBlock]:

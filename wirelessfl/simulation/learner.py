@@ -3,7 +3,6 @@
 The one place where arrays cross between NumPy (state, radio, trace) and torch (training).
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,6 @@ from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import (
     Algorithm,
     CohortBlock,
-    Evaluation,
     ExecutionPlan,
     FlatModel,
     LocalTraining,
@@ -37,26 +35,10 @@ from wirelessfl.learning.losses import local_losses
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
+from wirelessfl.simulation.assessment import UNKNOWN, Assessment
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
-
-_UNKNOWN = Evaluation(math.nan, math.nan)
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """The global model on samples that nobody trains on, NaN where it was not evaluated.
-
-    Attributes:
-        test: on the test samples.
-        validation: on the validation samples; NaN without any.
-        of_clients: on the test samples of single clients; None where they belong to nobody.
-    """
-
-    test: Evaluation = _UNKNOWN
-    validation: Evaluation = _UNKNOWN
-    of_clients: ClientAccuracies | None = None
 
 
 @dataclass(frozen=True)
@@ -140,19 +122,24 @@ class Learner:
         return np.minimum(samples, self.training.batch_size) * steps + further
 
     def train(
-        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None = None,
     ) -> Iterator[CohortBlock]:
         """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks; on a CPU it begins at once.
 
         What a clipping rule or the algorithm keeps of each client from round to round is read from the state and
-        written back.
+        written back. ``steps`` are (n,) local steps, None for all that are planned.
         """
         model = torch.from_numpy(start)
         side = ClientSide(
             self.algorithm,
             ServerState(model, _as_tensors(state.server_memory)),
             clients,
-            self._local_steps(clients),
+            self.planned_steps(clients) if steps is None else steps,
             self._learning_rate(round_index),
             self.training.clip,
             state.client_rows,
@@ -178,6 +165,7 @@ class Learner:
             transform,
             rows,
             side.objective,
+            steps,
         )
         lasting = () if transform is None else transform.lasting
         return self._taken(blocks if sends_updates else map(side.finished, blocks), state, clients, lasting)
@@ -192,7 +180,8 @@ class Learner:
         losses = found.rms if reports.statistic == "rms" else found.mean
         return reports.noised(losses, self.streams.nodes("selection_noise", round_index, clients))
 
-    def _local_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
+    def planned_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) local steps of clients that finish their training."""
         training = self.training
         return local_steps(self.population.sizes[clients], training.batch_size, training.epochs, training.steps)
 
@@ -223,13 +212,20 @@ class Learner:
             raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error
 
     def releases(
-        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
+        self,
+        round_index: int,
+        clients: NDArray[np.int64],
+        secure_sum: SecureSum | None,
+        steps: NDArray[np.int64] | None = None,
     ) -> tuple[Release, ...]:
-        """The record of the local steps of those who sent; none where nothing noises them."""
+        """The record of the local steps of those who sent; none where nothing noises them.
+
+        ``steps`` are (n,) those that they took, None for all that are planned.
+        """
         local: tuple[Release, ...] = ()
         if self.private is not None:
             samples = self.population.sizes[clients]
-            local = self.private.releases(self.training, samples, clients, round_index, secure_sum)
+            local = self.private.releases(self.training, samples, clients, round_index, secure_sum, steps)
         if self.unvouched is not None and not local:
             return (UnvouchedRelease(round_index, clients, self.unvouched),)
         return local
@@ -245,8 +241,11 @@ class Learner:
         round_index: int,
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],
+        steps: NDArray[np.int64] | None = None,
     ) -> None:
         """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i.
+
+        ``steps`` are their (k,) local steps, None for all that are planned.
 
         Raises:
             ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
@@ -265,7 +264,7 @@ class Learner:
             registered=len(self.population.sizes),
             arrived=arrived,
             weights=weights,
-            steps=self._local_steps(arrived),
+            steps=self.planned_steps(arrived) if steps is None else steps,
             learning_rate=self._learning_rate(round_index),
         )
         after = given("algorithm", self.algorithm, "step", self.algorithm.step(before, received, facts), ServerState)
@@ -280,7 +279,7 @@ class Learner:
             return Assessment()
         there = torch.from_numpy(parameters).to(self.plan.device)
         test, validation = (
-            _UNKNOWN if examples is None else evaluate(self.model, there, examples, self.plan.threads)
+            UNKNOWN if examples is None else evaluate(self.model, there, examples, self.plan.threads)
             for examples in (self.population.test, self.population.validation)
         )
         owners = self.population.test_owners

@@ -86,21 +86,22 @@ class LocalPrivacy:
         clients: NDArray[np.int64],
         round_index: int,
         secure_sum: SecureSum | None,
+        steps: NDArray[np.int64] | None = None,
     ) -> tuple[Release, ...]:
-        """The record of the local steps of ``clients``, who hold (n,) ``samples``.
+        """The record of the local steps of ``clients``, who hold (n,) ``samples``; ``steps`` None are all planned ones.
 
         Raises:
             ScenarioError: a mechanism from outside leaves none of this round and these clients.
         """
         if not self.adds_noise:
             return ()
-        steps = local_steps(samples, training.batch_size, training.epochs, training.steps)
+        planned = local_steps(samples, training.batch_size, training.epochs, training.steps)
         record = LocalSteps(
             round_index=round_index,
             clients=clients,
             samples=samples,
             batch_size=training.batch_size,
-            steps=steps,
+            steps=planned if steps is None else steps,
             sampling=training.sampling,
             dimension=self.dimension,
             secure_sum=secure_sum,

@@ -92,6 +92,7 @@ class FinishedRound:
 
         of_clients = {
             "compute_energy_j": this.compute_joules,
+            "local_steps": _steps_of_trained(this),
             "staleness": this.staleness,
             "role": this.roles,
             "robust_kept": this.kept,
@@ -119,6 +120,11 @@ class FinishedRound:
             before = columns.get("tx_energy_j", np.zeros(len(this.clients)))
             put(this.pilots, tx_energy_j=np.nan_to_num(before)[this.pilots.positions] + this.pilots.joules)
         return columns
+
+
+def _steps_of_trained(this: Round) -> NDArray[np.float64] | None:
+    # (n,) local steps by the deadline, NaN of clients that do not train; None where all are taken
+    return None if this.local_steps is None else np.where(np.isnan(this.compute_time), np.nan, this.local_steps)
 
 
 def _jammer_columns(this: Round) -> dict[str, NDArray[np.float64]]:

@@ -157,6 +157,8 @@ class Round:
         status: (n,) status of each client.
         worked: (n,) ticks for which each client has trained.
         compute_time: (n,) seconds that the whole training takes; NaN of clients that do not train.
+        local_steps: (n,) local steps by the deadline, 0 of clients that do not train; None where all are taken.
+        work_share: (n,) part of the whole training that they are.
         compute_joules: (n,) energy of local training; None where it is not counted.
         staleness: (n,) steps by which the model that a client trained is behind; None with rounds.
         roles: (n,) of clients that do not follow the protocol; None where all do.
@@ -190,6 +192,8 @@ class Round:
     status: NDArray[np.uint8] = field(init=False)
     worked: NDArray[np.int64] = field(init=False)
     compute_time: NDArray[np.float64] = field(init=False)
+    local_steps: NDArray[np.int64] | None = None
+    work_share: NDArray[np.float64] = field(init=False)
     compute_joules: NDArray[np.float64] | None = None
     staleness: NDArray[np.float64] | None = None
     roles: NDArray[np.uint8] | None = None
@@ -216,6 +220,7 @@ class Round:
         self.status = np.full(count, Status.PARTICIPATED, dtype=np.uint8)
         self.worked = np.zeros(count, dtype=np.int64)
         self.compute_time = np.full(count, math.nan)
+        self.work_share = np.ones(count)
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -226,6 +231,10 @@ class Round:
     def moment(self) -> Moment:
         """The instant at which the uplink begins."""
         return Moment(self.index, self.slot_opens)
+
+    def steps_of(self, clients: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """(k,) local steps of some of the clients selected, ascending or not; None where all are taken."""
+        return None if self.local_steps is None else self.local_steps[np.searchsorted(self.clients, clients)]
 
     @property
     def time_on_air(self) -> NDArray[np.float64]:

@@ -17,7 +17,8 @@ from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.privacy import DpSgdRelease, ServerNoiseRelease
-from wirelessfl.simulation.learner import Assessment, Learner
+from wirelessfl.simulation.assessment import Assessment
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.run import Simulation
@@ -38,7 +39,12 @@ class Rehearser(Learner):
 
     @override
     def train(
-        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None = None,
     ) -> Iterator[CohortBlock]:
         """One block of zero updates, reported at the norm τ that bounds them (NaN without clipping)."""
         clip = self.training.clip
@@ -62,6 +68,7 @@ class Rehearser(Learner):
         round_index: int,
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],
+        steps: NDArray[np.int64] | None = None,
     ) -> None:
         """The model stays as it is."""
 

@@ -180,7 +180,8 @@ class Simulation:
             arrived = this.clients[collected.heard]
             weights = self.deployment.network.registry.weight(arrived)
             before = self.state.parameters.copy()
-            self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights)
+            steps = this.steps_of(arrived)
+            self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights, steps)
             this.step_norm = float(np.linalg.norm(self.state.parameters.astype(np.float64) - before))
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
@@ -217,7 +218,8 @@ class Simulation:
         """
         clients = this.clients[collected.transmitted]
         if len(clients):
-            this.local_releases = self.deployment.learner.releases(this.index, clients, collected.secure_sum)
+            steps, hidden = this.steps_of(clients), collected.secure_sum
+            this.local_releases = self.deployment.learner.releases(this.index, clients, hidden, steps)
         # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
         bare_counts = len(clients) > 0 and not this.local_releases
         uplink = collected.releases if self.deployment.learner.unvouched is None else ()

@@ -183,7 +183,7 @@ class ClientSelection:
         losses = np.full(len(heard), np.nan) if this.reported is None else this.reported[heard]
         self.heard.write(registered, clients, heard_in=np.full(len(heard), float(this.index)), losses=losses)
         if isinstance(self.rule, LearningSelection):
-            duration = this.compute_time + this.time_on_air
+            duration = this.compute_time * this.work_share + this.time_on_air
             samples = self.network.registry.samples[clients]
             heard_of = RoundFeedback(registered, this.index, clients, gains[heard], losses, samples, duration[heard])
             self.rule.learn(heard_of)

@@ -21,11 +21,16 @@ class WaitFor:
         fraction: share of the selected clients that is enough.
         count: number of clients that is enough; None when ``fraction`` decides.
         deadline_s: seconds after the broadcast has arrived by which the server must have heard everybody, or None.
+        compute_deadline_s: seconds after it at which clients stop training and send what they have; None for the end of
+            the window, where ``partial_work`` holds.
+        partial_work: whether they do.
     """
 
     fraction: float = 1.0
     count: int | None = None
     deadline_s: float | None = None
+    compute_deadline_s: float | None = None
+    partial_work: bool = False
 
     def closes_after(self, airtime_s: float = 0.0) -> int | None:
         """Ticks after the broadcast by which a client must have reported; None without a deadline.
@@ -34,6 +39,16 @@ class WaitFor:
             airtime_s: seconds of a slot that follows and has to be over by the deadline.
         """
         return None if self.deadline_s is None else max(0, ticks(self.deadline_s) - ticks(airtime_s))
+
+    def work_ends_after(self, airtime_s: float = 0.0) -> int | None:
+        """Ticks after the broadcast at which clients stop training with what they have; None where they never do.
+
+        Args:
+            airtime_s: as of ``closes_after``.
+        """
+        own = None if self.compute_deadline_s is None else ticks(self.compute_deadline_s)
+        limits = [limit for limit in (own, self.closes_after(airtime_s)) if limit is not None]
+        return min(limits) if limits and self.partial_work else None
 
     def needed(self, selected: int) -> int:
         """The number of ``selected`` clients that must have reported."""

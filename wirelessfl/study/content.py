@@ -27,6 +27,8 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("model", "trainable"): ".*",
     ("model", "lora"): None,
     ("training", "privacy", "clipping", "update"): "step",
+    ("training", "partial_work"): False,
+    ("timing", "compute_deadline_s"): None,
     ("clients", "roles"): (),
     ("evaluate", "client_drift"): False,
     ("training", "robust"): {"rule": "mean"},

@@ -88,6 +88,7 @@ SLOT_VARIABLES = (
         label="staleness (steps)",
     ),
     _per_slot("compute_time", "s", "simulated time of local training", label="compute time"),
+    _per_slot("local_steps", "1", "local steps by the deadline; only with training.partial_work", label="local steps"),
     _per_slot(
         "compute_energy_j",
         "J",

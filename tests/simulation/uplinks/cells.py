@@ -21,7 +21,7 @@ from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation
-from wirelessfl.simulation.learner import Assessment
+from wirelessfl.simulation.assessment import Assessment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
@@ -72,7 +72,12 @@ class Recorder:
         return samples
 
     def train(
-        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None = None,
     ) -> Iterator[CohortBlock]:
         self.trained.append((round_index, clients.tolist()))
         for first in range(0, len(clients), 2):
@@ -82,7 +87,11 @@ class Recorder:
             yield CohortBlock(chosen, torch.from_numpy(updates), nothing, nothing, nothing)
 
     def releases(
-        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
+        self,
+        round_index: int,
+        clients: NDArray[np.int64],
+        secure_sum: SecureSum | None,
+        steps: NDArray[np.int64] | None = None,
     ) -> tuple[Release, ...]:
         self.charged.append((round_index, clients.tolist(), secure_sum))
         return ()
@@ -94,6 +103,7 @@ class Recorder:
         round_index: int,
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],
+        steps: NDArray[np.int64] | None = None,
     ) -> None:
         self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)

@@ -174,6 +174,11 @@ def audit_scenario(
         simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     except MissingDataError as error:  # nothing is wrong with the scenario, and n_i cannot be made up
         raise InfeasibleError(f"this scenario cannot be audited, because its data are missing here: {error}") from error
+    precondition(
+        not scenario.training.partial_work,
+        "this scenario cannot be audited: games take all local steps, which training.partial_work does not",
+        InfeasibleError,
+    )
     return audit_simulation(simulation, scenario.name, trials, FALSE_ALARM, on_progress)
 
 

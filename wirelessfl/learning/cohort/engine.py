@@ -43,6 +43,7 @@ def train_cohort(
     transform: GradientTransform | None = None,
     transform_state: Mapping[str, Tensor] | None = None,
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None = None,
+    steps: NDArray[np.int64] | None = None,
 ) -> Iterator[CohortBlock]:
     """Updates of ``clients`` that train from the global model, block by block.
 
@@ -66,6 +67,7 @@ def train_cohort(
             the host; what is not in it starts anew.
         objective: From positions (k,) among ``clients`` to their local objective, whose proximal weight then counts;
             called by worker threads. None for the loss with the proximal term of ``training``.
+        steps: (n,) local steps, of a client's batches the first ones; None for all that ``training`` has.
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
@@ -80,7 +82,7 @@ def train_cohort(
         start=start if start.device.type == device.type else upload([start.numpy()], device)[0],
         population=population,
         clients=clients,
-        steps=local_steps(sizes, training.batch_size, training.epochs, training.steps),
+        steps=local_steps(sizes, training.batch_size, training.epochs, training.steps) if steps is None else steps,
         training=training,
         streams=streams,
         round_index=round_index,

@@ -231,7 +231,7 @@ def _wait_for_reports(
     medium, env = cell.medium, cell.medium.env
     arrives = cell.broadcast(this)
     active, needed = this.with_status(Status.PARTICIPATED), cell.wait_for.needed(len(this.clients))
-    times, latest = cell.training_times(this, active), cell.wait_for.closes_after(airtime_s)
+    times, latest = cell.training_times(this, active, airtime_s), cell.wait_for.closes_after(airtime_s)
     training = env.process(slot_training(medium, times, times.enough(needed, latest), arrives))
     env.process(slot_transmission(medium, times, training, slot_opens))
     yield arrives
