@@ -15,7 +15,7 @@ import wirelessfl as wfl
 from tests.learning.data.test_own_files import write_leaf
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import FlatModel
-from wirelessfl.learning.models import cnn_femnist, lstm, mobilenet_gn, resnet_gn, transformer
+from wirelessfl.learning.models import cnn_femnist, lenet, lstm, mobilenet_gn, resnet_gn, transformer
 from wirelessfl.learning.models.sequence import EncoderLayer, LstmLayer
 
 
@@ -69,6 +69,8 @@ MOBILE = 27 * 32 + 64 + sum(map(separable, (32, 64, 128, 128, 256, 256), (64, 12
     [
         (lambda s, c: lstm(s, c, 80), (80,), 80, LSTM),
         (cnn_femnist, (1, 28, 28), 62, 6_603_710),  # as LEAF's authors count
+        (lenet, (1, 28, 28), 10, 44_426),
+        (lenet, (3, 32, 32), 10, 62_006),  # as the tutorial of torch counts
         (resnet_gn, (3, 32, 32), 10, 272_474),
         (lambda s, c: resnet_gn(s, c, 8), (3, 32, 32), 10, 78_042),
         (mobilenet_gn, (3, 32, 32), 10, MOBILE),

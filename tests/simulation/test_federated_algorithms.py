@@ -96,24 +96,24 @@ def feddyn(loop: Loop, clients: list[int], number: int) -> None:
     loop.model = mean - loop.server / ALPHA
 
 
-def fednova(loop: Loop, clients: list[int], number: int, mu: float = 0.0) -> None:
+def fednova(loop: Loop, clients: list[int], number: int, mu: float = 0.0, momentum: float = MOMENTUM) -> None:
     shares, start = loop.shares(clients), loop.model
     direction, effective = torch.zeros_like(start), 0.0
     for client, share in zip(clients, shares / shares.sum(), strict=True):
         update, steps = train_locally(loop.learner, start, client, number, torch.zeros_like(start), mu)
-        length = sum(abs(weight) for weight in weights_of_gradients(steps, loop.rate, mu))
+        length = sum(abs(weight) for weight in weights_of_gradients(steps, loop.rate, mu, momentum))
         direction += share * update / length
         effective += share * length
     loop.model = start + effective * direction
 
 
-def weights_of_gradients(steps: int, rate: float, mu: float) -> list[float]:
+def weights_of_gradients(steps: int, rate: float, mu: float, momentum: float = MOMENTUM) -> list[float]:
     """a_i: by how much Δ falls for each gradient, found by one run of the local steps for each of them."""
     found = []
     for place in range(steps):
         moved = velocity = 0.0
         for step in range(steps):
-            velocity = MOMENTUM * velocity + (1.0 if step == place else 0.0) + mu * moved
+            velocity = momentum * velocity + (1.0 if step == place else 0.0) + mu * moved
             moved -= rate * velocity
         found.append(-moved / rate)
     return found

@@ -27,6 +27,7 @@ def test_the_shelf() -> None:
         "jammer-arrays",
         "sdma-airtime",
         "codecs",
+        "niid-bench",
         "robust-rules",
         "attacks-uplinks",
         "selection-rules",

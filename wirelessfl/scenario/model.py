@@ -134,6 +134,13 @@ class CnnFemnist(TrainedModel, core="wirelessfl.learning.models:cnn_femnist"):
     activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
 
 
+class LeNet(TrainedModel, core="wirelessfl.learning.models:lenet"):
+    """LeNet-5 as NIID-Bench has it."""
+
+    name: Literal["lenet"] = key("lenet", "LeNet-5 with max-pooling, for images of at least 16 by 16.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
+
+
 class ResNet(TrainedModel, core="wirelessfl.learning.models:resnet_gn"):
     """ResNet for small images with group normalisation."""
 
@@ -262,6 +269,7 @@ Model = Annotated[
     | Logistic
     | CnnMnist
     | CnnFemnist
+    | LeNet
     | CnnCifar10
     | ResNet
     | ResNet18

@@ -7,7 +7,7 @@ client by client and sample by sample.
 from wirelessfl.learning.flat import check_module
 from wirelessfl.learning.models.convolutional import cnn_cifar10, cnn_mnist, resnet18_gn
 from wirelessfl.learning.models.dense import TemperedSigmoid, logistic, mlp
-from wirelessfl.learning.models.images import cnn_femnist, mobilenet_gn, resnet_gn
+from wirelessfl.learning.models.images import cnn_femnist, lenet, mobilenet_gn, resnet_gn
 from wirelessfl.learning.models.sequence import lstm, transformer
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "cnn_cifar10",
     "cnn_femnist",
     "cnn_mnist",
+    "lenet",
     "logistic",
     "lstm",
     "mlp",

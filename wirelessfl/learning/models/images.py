@@ -1,4 +1,4 @@
-"""Further networks for images: LEAF's for FEMNIST, ResNets for small images, and depthwise separable convolutions."""
+"""Further networks for images: LEAF's for FEMNIST, LeNet-5, ResNets, and depthwise separable convolutions."""
 
 from collections.abc import Callable, Sequence
 
@@ -32,6 +32,34 @@ def cnn_femnist(
         nn.Linear(64 * (height // 4) * (width // 4), 2048),
         activation(),
         nn.Linear(2048, num_classes),
+    )
+
+
+def lenet(
+    feature_shape: Sequence[int], num_classes: int, activation: Callable[[], nn.Module] = nn.ReLU
+) -> nn.Sequential:
+    """LeNet-5 as NIID-Bench has it (Li et al., ICDE 2022, section V): d = 44,426 for 1 × 28 × 28 and ten classes.
+
+    Convolutions of 6 and 16 filters 5 × 5 without padding, each followed by 2 × 2 max-pooling, then 120 and 84 units.
+
+    Raises:
+        ValueError: if the samples are not images, or too small.
+    """
+    channels, height, width = image_shape(feature_shape, 16, "lenet")
+    rows, columns = (((side - 4) // 2 - 4) // 2 for side in (height, width))
+    return nn.Sequential(
+        nn.Conv2d(channels, 6, kernel_size=5),
+        activation(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, kernel_size=5),
+        activation(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * rows * columns, 120),
+        activation(),
+        nn.Linear(120, 84),
+        activation(),
+        nn.Linear(84, num_classes),
     )
 
 

@@ -1,0 +1,68 @@
+"""Three rounds of the study niid-bench on fewer samples, against a loop over clients in plain torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.simulation.scaffold import train_locally
+from tests.simulation.scenarios import run
+from tests.simulation.test_federated_algorithms import Loop, fednova, scaffold
+from wirelessfl.learning.models import lenet
+from wirelessfl.study import load_study
+
+SAMPLES = 300
+
+
+def fedavg(loop: Loop, clients: list[int], number: int, mu: float = 0.0) -> None:
+    """The mean of the clients' models, weighted by their samples."""
+    shares, start = loop.shares(clients), loop.model
+    for client, share in zip(clients, shares / shares.sum(), strict=True):
+        update, _ = train_locally(loop.learner, start, client, number, torch.zeros_like(start), mu)
+        loop.model = loop.model + share * update
+
+
+ROUND: dict[str, Any] = {
+    "fedavg": fedavg,
+    "scaffold": scaffold,
+    "fedprox": lambda loop, clients, number: fedavg(loop, clients, number, 0.01),
+    "fednova": lambda loop, clients, number: fednova(loop, clients, number, momentum=0.9),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", ["mnist", "fashion_mnist"])
+@pytest.mark.parametrize("algorithm", ROUND)
+def test_three_rounds_are_those_of_a_plain_loop(algorithm: str, dataset: str, shared_data: Path) -> None:
+    root = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST"}[dataset]
+    changes = ["base.rounds=3", "base.evaluate.every=3", f"base.data.limit={SAMPLES}", "seeds=1"]
+    plan = load_study("niid-bench", [*changes, f"base.data.dataset.root={shared_data / root}"])
+    chosen: Any = [one.scenario for one in plan.runs]
+    (scenario,) = (
+        one for one in chosen if (one.training.algorithm.name, one.data.dataset.name) == (algorithm, dataset)
+    )
+    simulation, rounds, _ = run(scenario)
+    loop = Loop(simulation.deployment.learner)
+    for this in rounds:
+        ROUND[algorithm](loop, this.clients.tolist(), this.round.index)
+    assert [len(this.clients) for this in rounds] == [10, 10, 10]
+    np.testing.assert_allclose(simulation.state.parameters, loop.model.numpy(), rtol=0, atol=1e-5)
+    moved = loop.model - torch.from_numpy(loop.learner.initial_state(0).parameters).double()
+    assert float(moved.norm()) > 0.1
+
+
+def test_the_network_is_that_of_the_baseline() -> None:
+    """Its layers as the paper names them: 6 and 16 filters of 5 by 5, stride 1."""
+    (scenario, *_) = (one.scenario for one in load_study("niid-bench").runs)
+    assert scenario.model.name == "lenet"
+    layers = [one for one in lenet((1, 28, 28), 10) if isinstance(one, nn.Conv2d | nn.Linear)]
+    assert [(one.out_channels, one.kernel_size, one.stride) for one in layers if isinstance(one, nn.Conv2d)] == [
+        (6, (5, 5), (1, 1)),
+        (16, (5, 5), (1, 1)),
+    ]
+    assert [one.in_features for one in layers if isinstance(one, nn.Linear)] == [256, 120, 84]
