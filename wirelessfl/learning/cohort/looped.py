@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
-from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.flat import FlatModel, sample_losses
 
 
@@ -55,7 +54,10 @@ class LoopedGradients(GeneralGradients):
             losses = self._losses(own, inputs, targets)
             found = torch.autograd.grad((losses * weights).sum(), list(own.values()), materialize_grads=True)
         for gradient, place in zip(found, self.model.unflatten(into).values(), strict=True):
-            add_to(place, gradient, decay)
+            if decay:
+                torch.add(gradient, place, alpha=decay, out=place)  # one pass, where the model is larger than caches
+            else:
+                place.copy_(gradient)
         return losses.detach()
 
     @override
