@@ -22,6 +22,7 @@ from wirelessfl.assembly.learning import build_algorithm, build_model, build_rob
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network, observer_remark
 from wirelessfl.assembly.objects import RunFacts, make_object
+from wirelessfl.assembly.personalisation import build_personalisation
 from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
@@ -117,10 +118,12 @@ def build_simulation(
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         selection = KeepAtWork(selection.rule, selection.count, network, jobs=jobs)
+    personal = build_personalisation(learner)
     memories: dict[str, Any] = {
         **network.memories(),
         **selection.memories(),
         **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, error_feedback=residuals),
+        **memories_among(personal=None if personal is None else personal.kept),
     }
     deployment = Deployment(
         network=network,
@@ -132,6 +135,7 @@ def build_simulation(
         uplink=uplink,
         jobs=jobs,
         roles=roles,
+        personal=personal,
         memories=memories,
     )
     _recall(state, deployment, ledger := Ledger(facts, statement))

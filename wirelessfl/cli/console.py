@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from wirelessfl.cli.meaning import advice
 from wirelessfl.cli.terminal import open_console
-from wirelessfl.summary import epsilon_text, of_clients_text
+from wirelessfl.summary import epsilon_text, of_clients_text, personal_text
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit
@@ -132,6 +132,7 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
             f"{summary['validation_accuracy']:.1%}, loss {summary['validation_loss']:.4g}" if validated else "",
         ),
         ("clients' accuracy", of_clients_text(summary)),
+        ("personal models", personal_text(summary)),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples"),
         ("ε published", _published_text(summary["epsilon_published"], delta)),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),

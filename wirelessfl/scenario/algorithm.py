@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from wirelessfl.scenario.base import (
     CoreVariant,
+    Count,
     External,
     NonNegative,
     NonNegativeSingle,
@@ -75,6 +76,28 @@ class FedNova(CoreVariant, core="wirelessfl.learning.algorithms.fednova:FedNova"
     mu: NonNegativeSingle = key(0.0, "Weight μ of a proximal term (μ/2)||w - w_server||².")
 
 
+class Ditto(CoreVariant, core="wirelessfl.learning.algorithms.personal:Ditto"):
+    """Federated averaging, and a model of each client's own beside it (Li et al. 2021)."""
+
+    name: Literal["ditto"] = key("ditto", "Ditto: personal models v, pulled to the global one, that stay with clients.")
+    lam: NonNegativeSingle = key(0.1, "Weight λ of the pull: v - η(∇F(v) + λ(v - w_server)).", alias="lambda")
+
+
+class FineTune(
+    CoreVariant,
+    core="wirelessfl.learning.algorithms.personal:FineTune",
+    exclusive=(("epochs", "steps"),),
+    otherwise={"epochs": 1},
+):
+    """Federated averaging, tested after local training of each client."""
+
+    name: Literal["fine_tune"] = key(
+        "fine_tune", "Federated averaging; each client trains the global model on before its own test samples are met."
+    )
+    steps: Count | None = key(None, "Local steps before a test.")
+    epochs: Count | None = key(None, "Passes over the client's own data before a test; 1 where steps is not given.")
+
+
 class ExternalAlgorithm(
     External,
     family="algorithm",
@@ -88,5 +111,6 @@ class ExternalAlgorithm(
 
 
 Algorithm = Annotated[
-    FedAvg | FedProx | Upcycled | Scaffold | FedDyn | FedNova | ExternalAlgorithm, Family("name", default="upcycled")
+    FedAvg | FedProx | Upcycled | Scaffold | FedDyn | FedNova | Ditto | FineTune | ExternalAlgorithm,
+    Family("name", default="upcycled"),
 ]

@@ -1,6 +1,6 @@
 """Contradictions of modulations over the air with power control, antennas, training and topology."""
 
-from wirelessfl.scenario.algorithm import FedAvg, FedProx, Upcycled
+from wirelessfl.scenario.algorithm import Ditto, FedAvg, FedProx, FineTune, Upcycled
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import IndependentFading, StaticFading
 from wirelessfl.scenario.geography import NoPathLoss, SingleCell
@@ -54,10 +54,10 @@ def _waveform(scenario: Sections, uplink: OverTheAir) -> list[Rule]:
             "single_cell",
         ),
         (
-            not isinstance(algorithm, FedAvg | FedProx | Upcycled),
+            not isinstance(algorithm, FedAvg | FedProx | Upcycled | Ditto | FineTune),
             "training.algorithm.name",
             f"{algorithm.name} {beside}, whose step is no sum of what clients send",
-            "fedavg | fedprox | upcycled",
+            "fedavg | fedprox | upcycled | ditto | fine_tune",
         ),
     ]
 

@@ -111,15 +111,14 @@ class Learner:
         )
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number.
+        """(n,) samples that clients with (n,) samples pass through models in a round, a public number.
 
         A gradient at the received model is one more pass over all of them.
         """
-        further = samples * self.algorithm.facts().reads_gradients
-        if self.training.epochs is not None:
-            return samples * self.training.epochs + further
-        steps = self.training.steps or 0
-        return np.minimum(samples, self.training.batch_size) * steps + further
+        training, facts = self.training, self.algorithm.facts()
+        batch = np.minimum(samples, training.batch_size)
+        local = samples * training.epochs if training.epochs is not None else batch * (training.steps or 0)
+        return local * facts.passes + samples * facts.reads_gradients
 
     def train(
         self,
@@ -140,7 +139,7 @@ class Learner:
             ServerState(model, _as_tensors(state.server_memory)),
             clients,
             self.planned_steps(clients) if steps is None else steps,
-            self._learning_rate(round_index),
+            self.learning_rate(round_index),
             self.training.clip,
             state.client_rows,
             torch.device(self.plan.device),
@@ -230,7 +229,8 @@ class Learner:
             return (UnvouchedRelease(round_index, clients, self.unvouched),)
         return local
 
-    def _learning_rate(self, round_index: int) -> float:
+    def learning_rate(self, round_index: int) -> float:
+        """η of a round."""
         begun = [first for first in self.lr_schedule if first <= round_index]
         return self.training.learning_rate * (self.lr_schedule[max(begun)] if begun else 1.0)
 
@@ -265,7 +265,7 @@ class Learner:
             arrived=arrived,
             weights=weights,
             steps=self.planned_steps(arrived) if steps is None else steps,
-            learning_rate=self._learning_rate(round_index),
+            learning_rate=self.learning_rate(round_index),
         )
         after = given("algorithm", self.algorithm, "step", self.algorithm.step(before, received, facts), ServerState)
         found, wanted = ({**one.memory, "model": one.parameters} for one in (after, before))

@@ -65,6 +65,9 @@ class FinishedRound:
         if (of_clients := this.accuracies) is not None:
             values |= {"accuracy_client_mean": of_clients.mean, "accuracy_worst10": of_clients.worst_tenth}
             values["fairness_index"] = of_clients.jain_index
+        if (personal := this.personal_accuracies) is not None:
+            values |= {"personal_accuracy_mean": personal.mean, "personal_accuracy_worst10": personal.worst_tenth}
+            values["personal_fairness_index"] = personal.jain_index
         if this.slot is not None:
             values |= {name: value for name, value in vars(this.slot).items() if name != "jammer"}
             if this.slot.jammer is not None:
@@ -80,7 +83,7 @@ class FinishedRound:
     def slots(self) -> dict[str, NDArray[np.float64]]:
         """Variables per round and client, each (n,) or (n, T), NaN where a client has no value."""
         this = self.round
-        columns = {"compute_time": this.compute_time}
+        columns, personal = {"compute_time": this.compute_time}, this.personal_accuracies
         if this.before.score is not None:
             columns["selection_score"] = this.before.score
 
@@ -97,6 +100,7 @@ class FinishedRound:
             "role": this.roles,
             "robust_kept": this.kept,
             "local_accuracy": None if this.accuracies is None else this.accuracies.at(this.clients),
+            "personal_accuracy": None if personal is None else personal.at(this.clients),
         }
         columns |= {name: np.asarray(column) for name, column in of_clients.items() if column is not None}
         for link in this.links:

@@ -178,6 +178,7 @@ class Round:
         step_norm: ‖w_m − w_{m−1}‖ of the global model.
         accuracies: of the global model on the test samples of single clients; None where there are none, or it was not
             evaluated.
+        personal_accuracies: of the clients' own models; None where there are none, or they were not evaluated.
         server: the server's numbers, there at the end.
         wall_time: seconds of real time since the start of the run, at the end of the round.
     """
@@ -212,6 +213,7 @@ class Round:
     drift: ClientDrift = field(default_factory=ClientDrift)
     step_norm: float = 0.0
     accuracies: ClientAccuracies | None = None
+    personal_accuracies: ClientAccuracies | None = None
     server: ServerRecord = field(init=False)
     wall_time: float = math.nan
 

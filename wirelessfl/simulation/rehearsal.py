@@ -135,7 +135,7 @@ def without_training(simulation: Simulation) -> Learner:
     if isinstance(learner, Rehearser):
         raise TypeError("a rehearsal needs the simulation as it was built")
     rehearser = Rehearser(**{item.name: getattr(learner, item.name) for item in fields(Learner)})
-    simulation.deployment = replace(simulation.deployment, learner=rehearser)
+    simulation.deployment = replace(simulation.deployment, learner=rehearser, personal=None)
     return learner
 
 

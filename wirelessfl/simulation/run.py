@@ -20,6 +20,7 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
+from wirelessfl.simulation.personalisation import Personalisation
 from wirelessfl.simulation.query import loss_release, reported_beside_uploads, selected_round
 from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.records import Round, ServerRecord
@@ -52,6 +53,7 @@ class Deployment:
     uplink: Uplink
     jobs: JobsInFlight = field(default_factory=JobsInFlight)
     roles: Roles | None = None
+    personal: Personalisation | None = None
     memories: Mapping[str, Memory] = field(default_factory=dict)
 
 
@@ -180,6 +182,8 @@ class Simulation:
             arrived = this.clients[collected.heard]
             weights = self.deployment.network.registry.weight(arrived)
             before = self.state.parameters.copy()
+            if self.deployment.personal is not None:
+                self.deployment.personal.train(this, self.state, collected.heard)
             steps = this.steps_of(arrived)
             self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights, steps)
             this.step_norm = float(np.linalg.norm(self.state.parameters.astype(np.float64) - before))
@@ -245,7 +249,9 @@ class Simulation:
             weight = self.deployment.network.registry.weight(this.clients[trained])
             loss = float(np.average(this.train_loss(trained), weights=weight)) if len(trained) else math.nan
         assessed = self.deployment.learner.evaluate(state.parameters, this.index)
-        this.accuracies = assessed.of_clients
+        this.accuracies, personal = assessed.of_clients, self.deployment.personal
+        if personal is not None and this.accuracies is not None:
+            this.personal_accuracies = personal.accuracies(state, this.index)
         cell.medium.note(EventKind.EVALUATE, SERVER_NODE)
         this.server = ServerRecord(
             participants=len(heard),

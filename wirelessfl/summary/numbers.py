@@ -103,7 +103,8 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
 
 
 _OF_CLIENTS = ("accuracy_client_mean", "accuracy_worst10", "fairness_index")
-_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss", *_OF_CLIENTS)
+_PERSONAL = ("personal_accuracy_mean", "personal_accuracy_worst10", "personal_fairness_index")
+_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss", *_OF_CLIENTS, *_PERSONAL)
 
 
 def last_evaluation(trace: AnyRoot) -> dict[str, float]:
@@ -260,7 +261,16 @@ def epsilon_text(epsilon: float) -> str:
 
 def of_clients_text(summary: Mapping[str, Any]) -> str:
     """Accuracies of single clients in words for people; empty where there are none."""
-    mean, worst, jain = (summary.get(name, math.nan) for name in _OF_CLIENTS)
+    return _spread_text(summary, _OF_CLIENTS)
+
+
+def personal_text(summary: Mapping[str, Any]) -> str:
+    """Accuracies of personal models in words for people; empty where there are none."""
+    return _spread_text(summary, _PERSONAL)
+
+
+def _spread_text(summary: Mapping[str, Any], names: tuple[str, str, str]) -> str:
+    mean, worst, jain = (summary.get(name, math.nan) for name in names)
     return "" if math.isnan(mean) else f"mean {mean:.1%}, worst tenth {worst:.1%}, Jain index {jain:.3f}"
 
 

@@ -50,6 +50,28 @@ ROUND_VARIABLES = (
         label="Jain index of accuracies",
     ),
     _per_round(
+        "personal_accuracy_mean",
+        "1",
+        "accuracy of personal models on their clients' own test samples (ditto, fine_tune), mean over clients",
+        label="personal accuracy, mean",
+        percent=True,
+    ),
+    _per_round(
+        "personal_accuracy_worst10",
+        "1",
+        "mean of the personal accuracies of the tenth of the clients with the lowest",
+        "Li et al. 2020, Fair resource allocation in federated learning, Table 1",
+        label="personal accuracy, worst 10 %",
+        percent=True,
+    ),
+    _per_round(
+        "personal_fairness_index",
+        "1",
+        "Jain's index of the personal accuracies",
+        "Jain, Chiu and Hawe 1984: (Σ a)² / (m Σ a²)",
+        label="Jain index of personal accuracies",
+    ),
+    _per_round(
         "client_drift",
         "1",
         "root mean square distance of the clients' updates from their mean (evaluate.client_drift)",

@@ -65,6 +65,13 @@ SLOT_VARIABLES = (
         label="accuracy on own test samples",
         percent=True,
     ),
+    _per_slot(
+        "personal_accuracy",
+        "1",
+        "accuracy of the client's personal model on its own test samples (ditto, fine_tune)",
+        label="personal accuracy",
+        percent=True,
+    ),
     _per_slot("update_norm", "1", "‖Δ_i‖ after clipping", label="norm of the update, clipped"),
     _per_slot("update_norm_raw", "1", "‖Δ_i‖ before clipping", label="norm of the update"),
     _per_slot(

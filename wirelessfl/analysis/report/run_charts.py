@@ -72,6 +72,19 @@ def _learning(chart: "partial[Chart]", places: dict[str, Values], rounds: Rounds
         high=100.0,
     )
     yield chart(
+        name="personal-accuracy",
+        title="Accuracy of personal models",
+        caption="Accuracy of each client's own model on its own test samples, each client counted once.",
+        y_label="accuracy (%)",
+        curves=_curves(
+            places,
+            ("mean", "accuracy", 100 * columns["personal_accuracy_mean"]),
+            ("worst tenth", "loss", 100 * columns["personal_accuracy_worst10"]),
+        ),
+        low=0.0,
+        high=100.0,
+    )
+    yield chart(
         name="loss",
         title="Loss",
         caption="Loss of the global model on the test set; training loss is the weighted mean of the clients.",

@@ -13,6 +13,7 @@ from wirelessfl.learning.algorithms.fedavg import FedAvg
 from wirelessfl.learning.algorithms.feddyn import FedDyn
 from wirelessfl.learning.algorithms.fednova import FedNova
 from wirelessfl.learning.algorithms.fedprox import FedProx
+from wirelessfl.learning.algorithms.personal import Ditto, FineTune
 from wirelessfl.learning.algorithms.scaffold import Scaffold
 from wirelessfl.learning.algorithms.upcycled import Upcycled, upcycle
 
@@ -20,10 +21,12 @@ __all__ = [
     "Algorithm",
     "AlgorithmFacts",
     "ClientRows",
+    "Ditto",
     "FedAvg",
     "FedDyn",
     "FedNova",
     "FedProx",
+    "FineTune",
     "LocalObjective",
     "LocalOutcome",
     "RoundFacts",

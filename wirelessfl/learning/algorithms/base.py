@@ -23,10 +23,11 @@ class AlgorithmFacts:
         numbers: single numbers of 32 bits that a client sends beside its vectors; digital uploads count them.
         reads_gradients: whether ``finish`` reads the gradient of each client's loss at the received model: one more
             pass over all its samples, which takes time and energy, and which no noise in local training protects.
+        passes: models that a client trains on its mini-batches, each of which takes the time of one.
 
     Raises:
-        ValueError: if a number is below 1, ``numbers`` below 0, several vectors are to come from clients that send
-            their updates alone, or gradients are read by no ``finish``.
+        ValueError: if payload, broadcast or passes is below 1, ``numbers`` below 0, several vectors are to come from
+            clients that send their updates alone, or gradients are read by no ``finish``.
     """
 
     payload: int = 1
@@ -34,11 +35,12 @@ class AlgorithmFacts:
     client_side: bool = False
     numbers: int = 0
     reads_gradients: bool = False
+    passes: int = 1
 
     def __post_init__(self) -> None:
         precondition(
-            min(self.payload, self.broadcast) >= 1,
-            f"payload and broadcast must be at least 1, not {self.payload} and {self.broadcast}",
+            min(self.payload, self.broadcast, self.passes) >= 1,
+            f"payload, broadcast and passes must be at least 1, not {self.payload}, {self.broadcast} and {self.passes}",
         )
         precondition(self.numbers >= 0, f"numbers must be at least 0, not {self.numbers}")
         precondition(

@@ -44,6 +44,7 @@ def train_cohort(
     transform_state: Mapping[str, Tensor] | None = None,
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None = None,
     steps: NDArray[np.int64] | None = None,
+    begin: NDArray[np.float32] | None = None,
 ) -> Iterator[CohortBlock]:
     """Updates of ``clients`` that train from the global model, block by block.
 
@@ -68,6 +69,8 @@ def train_cohort(
         objective: From positions (k,) among ``clients`` to their local objective, whose proximal weight then counts;
             called by worker threads. None for the loss with the proximal term of ``training``.
         steps: (n,) local steps, of a client's batches the first ones; None for all that ``training`` has.
+        begin: (n, d) models that clients begin with in place of w̄, from which updates and the proximal term are counted
+            all the same; without a transform.
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
@@ -90,6 +93,7 @@ def train_cohort(
         transform=transform,
         transform_state=transform_state,
         objective=objective,
+        begin=begin,
     )
     # Before the workers: both run the module and swap its parameters meanwhile, which no two threads may do.
     compile_program(model)
@@ -117,6 +121,7 @@ class _Cohort:
     transform: GradientTransform | None
     transform_state: Mapping[str, Tensor] | None
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None
+    begin: NDArray[np.float32] | None
 
     def train_block(self, positions: NDArray[np.int64]) -> CohortBlock:
         members, training = self.clients[positions], self.training
@@ -134,7 +139,8 @@ class _Cohort:
                 changes = [augmentation.drawn(stream, sizes, batches.index)]
             data = BlockData.of(self.population.shards(members), batches, self.start, augmentation, changes)
             if self.transform is None:
-                return train_plainly(self.model, self.start, training, data, correction).report(positions)
+                begin = None if self.begin is None else upload([self.begin[positions]], self.start.device)[0]
+                return train_plainly(self.model, self.start, training, data, correction, begin).report(positions)
             attempt = partial(self._train_privately, positions, training, data, self.transform, correction)
             with suppress(VoidSteps):
                 return attempt(reads_values=self.start.device.type == "cpu")
@@ -161,7 +167,12 @@ class _Cohort:
 
 
 def train_plainly(
-    model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData, correction: Tensor | None = None
+    model: FlatModel,
+    start: Tensor,
+    training: LocalTraining,
+    data: BlockData,
+    correction: Tensor | None = None,
+    begin: Tensor | None = None,
 ) -> Trained:
     """All local steps of a block on plain gradients; on a GPU nothing is copied or waited for in here.
 
@@ -171,10 +182,14 @@ def train_plainly(
         training: What each client does.
         data: Of the clients.
         correction: (k, d) added to every gradient, on the device; None for none.
+        begin: (k, d) models to begin with, on the device; None for the global one.
     """
     in_span = training.optimizer.linear and correction is None and data.augmentation is None
-    models = _linear_models(model, start, data) if in_span else None
-    return LocalRun(models or _sampled_models(model, start, data), training, data, correction).train()
+    models = _linear_models(model, start, data) if in_span and begin is None else None
+    models = models or _sampled_models(model, start, data)
+    if begin is not None:
+        models.trained[0].copy_(begin)
+    return LocalRun(models, training, data, correction).train()
 
 
 def train_privately(
