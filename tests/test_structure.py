@@ -87,7 +87,8 @@ SIMULATION = PACKAGE / "simulation"
 WITHOUT_A_CLOCK = {
     "records radio_records state assessment": "values that are passed between processes",
     "recorder": "turns the records of a round into columns of the trace",
-    "learner local_privacy personalisation": "training as the server asks for it, with the rows that the state keeps of it",
+    "personalisation": "personal models as the learner trains them",
+    "learner local_privacy": "training as the server asks for it, with the rows that the state keeps of it",
     "selection jobs": "selects around the jobs in flight",
     "rehearsal": "runs the simulation without training",
     "uplinks/exact uplinks/capacity": "wait as every uplink with a slot does, in uplinks/slot",

@@ -1,5 +1,6 @@
 """Clients that do not follow the protocol: who they are, and labels that they exchange."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +33,15 @@ def drawn_roles(streams: Streams, registered: int, counts: Sequence[int]) -> lis
     draws = streams.nodes("roles", 0, np.arange(registered, dtype=np.int64)).uniform()[:, 0]
     first = np.argsort(draws, kind="stable")[:taken].astype(np.int64)
     return [np.sort(some) for some in np.split(first, np.cumsum(counts)[:-1])] if counts else []
+
+
+def claimed_loss(num_classes: int) -> float:
+    """Loss ln C that a free rider reports where a rule asks for losses: that of a guess among C classes.
+
+    It passes no sample through the model, and knows C alone. As honest losses fall below it, rules that prefer large
+    losses select the free rider.
+    """
+    return math.log(num_classes)
 
 
 def flipped(targets: torch.Tensor, num_classes: int) -> torch.Tensor:

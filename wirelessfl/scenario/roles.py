@@ -17,7 +17,8 @@ class MaliciousRole(Section, exclusive=(("count", "fraction"),), otherwise={"cou
     role: RoleName = key(
         "label_flip",
         "label_flip: trains on C - 1 - y in place of the label y of C classes. sign_flip: sends -factor Δ. scaled: "
-        "sends factor times its clipped update. free_rider: sends zeros without training. power_cheat: sends with "
+        "sends factor times its clipped update. free_rider: sends zeros without training, and "
+        "reports the loss ln C where a selection rule asks for one. power_cheat: sends with "
         "factor times its amplitude. silent: never sends.",
     )
     count: Annotated[int, Field(ge=0, le=10**9)] | None = key(

@@ -7,6 +7,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.learning.roles import claimed_loss
+from wirelessfl.learning.selection import LossReports
 from wirelessfl.privacy import LossNoise, LossRelease, LossReport, Release
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
@@ -14,7 +16,7 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import seconds, ticks
 from wirelessfl.simulation.records import Before, Round
 from wirelessfl.simulation.selection import ClientSelection
-from wirelessfl.trace import EventKind, Status
+from wirelessfl.trace import EventKind, Role, Status
 
 BITS_PER_LOSS = 32
 """A reported loss; a control message, which takes no time."""
@@ -36,7 +38,8 @@ def selected_round(cell: Cell, selection: ClientSelection, index: int) -> Genera
     if selection.asks:
         asked, spent = yield from _query(cell, _reached(cell, selection.candidates(moment), index), index, selection)
         joules += spent
-        answers = asked, cell.learner.reported(cell.state.parameters, asked, index, selection.reports)
+        found = cell.learner.reported(cell.state.parameters, asked, index, selection.reports)
+        answers = asked, _with_claims(cell, found, asked, index, selection.reports)
         medium.note(EventKind.REPORT_LOSS, asked, BITS_PER_LOSS)
     chosen = selection.choose(moment, None, gains, answers)
     this = Round(index, chosen.clients)
@@ -63,6 +66,8 @@ def _query(
     samples = cell.network.registry.samples[asked]
     if selection.reports.statistic == "batch_mean":
         samples = np.minimum(samples, cell.learner.training.batch_size)
+    if cell.roles is not None:
+        samples = np.where(cell.roles.have(asked, Role.FREE_RIDER), 0, samples)
     duration = timing.assessment_time(samples, asked, index, streams)
     yield cell.medium.env.timeout(ticks(float(duration.max(initial=0.0))))
     if timing.switched_capacitance == 0.0:
@@ -89,7 +94,21 @@ def reported_beside_uploads(
         losses[heard] = reports.noised(this.train_loss(heard), stream)
     else:
         losses[heard] = learner.reported(cell.state.parameters, clients, this.index, reports)
+    losses[heard] = _with_claims(cell, losses[heard], clients, this.index, reports)
     return losses
+
+
+def _with_claims(
+    cell: Cell, losses: NDArray[np.float64], clients: NDArray[np.int64], index: int, reports: LossReports
+) -> NDArray[np.float64]:
+    # (n,) reports, of free riders what they claim: they pass no sample through the model
+    if cell.roles is None:
+        return losses
+    idle = cell.roles.have(clients, Role.FREE_RIDER)
+    claimed = np.full(int(idle.sum()), claimed_loss(cell.learner.population.num_classes))
+    told = losses.copy()
+    told[idle] = reports.noised(claimed, cell.network.streams.nodes("selection_noise", index, clients[idle]))
+    return told
 
 
 def loss_release(

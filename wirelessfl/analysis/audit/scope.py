@@ -40,6 +40,8 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
         yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.upload_dimension:,} are recorded"
     yield from _sampling(rehearsal, choice)
     yield from _uplink(rehearsal, choice)
+    if rehearsal.parts.selection.reads_losses:
+        yield "losses that clients report for the selection: the noise on them, and what the selection by them tells"
     faults, wait_for = rehearsal.parts.faults, rehearsal.parts.wait_for
     everybody = wait_for.fraction == 1.0 and wait_for.count is None and wait_for.deadline_s is None
     reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0
