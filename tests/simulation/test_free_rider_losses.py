@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import small
-from tests.simulation.test_loss_selection import CHOICE, OORT, played, plain_losses, scenario
+from tests.simulation.test_loss_selection import CHOICE, OORT, plain_losses, played, scenario
 from wirelessfl.learning.roles import claimed_loss
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.scenario import Scenario

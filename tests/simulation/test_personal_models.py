@@ -57,7 +57,8 @@ def test_ditto_is_that_of_the_paper_step_by_step(uplink: str) -> None:
     simulation, rounds, _ = run(personal(uplink=UPLINKS[uplink]))
     learner, kept = simulation.deployment.learner, simulation.deployment.personal
     assert kept is not None
-    model, own = torch.from_numpy(learner.initial_state(0).parameters).double(), {}
+    model = torch.from_numpy(learner.initial_state(0).parameters).double()
+    own: dict[int, Tensor] = {}
     for finished in rounds:
         heard = finished.status == Status.PARTICIPATED  # outages have no part
         clients, nothing = finished.clients[heard].tolist(), torch.zeros_like(model)
