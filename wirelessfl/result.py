@@ -254,6 +254,28 @@ def plot_topology(scenario: Scenario, path: str | Path, *, width_in: float = 5.0
         draw_topology(graph, scenario.name, new, width_in)
 
 
+def plot_labels(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
+    """Picture of the samples of each class that clients hold; of more than a hundred clients evenly spaced ones.
+
+    Args:
+        scenario: the scenario.
+        path: the file; its suffix is the format: .pdf, .svg or .png.
+        width_in: width (inches).
+
+    Raises:
+        InputError: the data or a file of the channel cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.assembly import build_simulation, plan_to_look
+    from wirelessfl.learning.label_counts import label_counts
+    from wirelessfl.summary.labels import MOST_CLIENTS, draw_labels
+
+    learner = build_simulation(scenario, plan_to_look(scenario.compute)).deployment.learner
+    counts = label_counts(learner.population, MOST_CLIENTS)
+    with replacing(Path(path)) as new:
+        draw_labels(counts, scenario.name, new, width_in)
+
+
 def make_plan(scenario: Source, overrides: Overrides = (), **keys: Any) -> Plan:
     """Plan of a scenario, by a rehearsal of everything but the training.
 

@@ -237,7 +237,9 @@ def test_validate_plots_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyP
     result = invoke("validate", "quickstart", *TINY, "--plot")
     assert result.exit_code == 0, result.stderr
     assert "picture: quickstart-topology.png" in result.stderr
-    assert (tmp_path / "quickstart-topology.png").read_bytes().startswith(b"\x89PNG")
+    assert "picture: quickstart-labels.png" in result.stderr
+    for name in ("topology", "labels"):
+        assert (tmp_path / f"quickstart-{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,8 @@ def _show(result: Result, *, quiet: bool, as_json: bool) -> None:
 @scenario_argument
 @override_option
 @plugins_option
-@click.option("--plot", is_flag=True, help="Draw all nodes and their links: NAME-topology.png.")
-@figures_option(words="Format of the picture of --plot; none draws none.")
+@click.option("--plot", is_flag=True, help="Draw nodes and links, and who holds which classes.")
+@figures_option(words="Format of the pictures of --plot; none draws none.")
 @width_option("5")
 @json_option
 def validate(
@@ -163,9 +163,10 @@ def validate(
         refuse_figure_options("--plot")
     resolved, options = read_scenario(scenario, overrides, allow_plugins), FigureOptions(form, width)
     if plot and options.drawn:
-        picture = options.file(Path(f"{resolved.name}-topology"))
-        api.plot_topology(resolved, picture, width_in=width)
-        remark(f"picture: {picture}")
+        for what, draw in (("topology", api.plot_topology), ("labels", api.plot_labels)):
+            picture = options.file(Path(f"{resolved.name}-{what}"))
+            draw(resolved, picture, width_in=width)
+            remark(f"picture: {picture}")
     plan = api.make_plan(resolved)
     if as_json:
         say(to_json(plan.as_mapping()), nl=False)
