@@ -93,7 +93,7 @@ _DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
 """
 
 TOYS = {
-    "model": Toy("wirelessfl.learning.models.dense:logistic"),
+    "model": Toy("wirelessfl.learning.models.dense:logistic", variant="TrainedModel"),
     "dataset": Toy("wirelessfl.learning.data.catalogue:load_digits"),
     "selection": Toy("wirelessfl.learning.selection.rules:SelectUniform", "select", beside={"count": 4}, keys=_COUNT),
     "partition": Toy("wirelessfl.learning.partition:iid_partition", outside=_RULE),

@@ -45,7 +45,7 @@ FAULTY: dict[str, dict[str, Any]] = {
         "faults": {"availability": ABSENT, "crash_rate_per_s": 20.0},
     },
     "downlink": {
-        "downlink": {"model": "fixed", "rate_bps": 1e6, "snr_db": 3.0},
+        "downlink": {"model": "fixed", "rate_bps": 9e5, "snr_db": 3.0},
         "uplink__jammer": {"epsilon": 1.0, "role": "rotating"},
         "faults": {"availability": ABSENT},
     },

@@ -147,10 +147,18 @@ def dtype_words(dtype: np.dtype[Any]) -> str:
 def _plain(value: Any, file: h5py.File, paths: Mapping[int, str]) -> Any:
     # Nested lists with paths in place of references.
     if isinstance(value, h5py.Reference):
-        target = h5r.dereference(value, file.id) if value else None
-        return "nothing" if target is None else paths.get(h5o.get_info(target).addr, "an object without a name")
+        return _path_of(value, file, paths) if value else "nothing"
     if isinstance(value, np.void):
         value = value.item()
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(item, file, paths) for item in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _path_of(reference: h5py.Reference, file: h5py.File, paths: Mapping[int, str]) -> str:
+    # What was deleted leaves its references behind, whose place is free or is taken by another kind of block.
+    try:
+        target = h5r.dereference(reference, file.id)
+    except (KeyError, ValueError, OSError, RuntimeError):
+        target = None
+    return "nothing" if target is None else paths.get(h5o.get_info(target).addr, "an object without a name")
