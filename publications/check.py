@@ -17,10 +17,12 @@ from publications.provenance import Provenance
 from publications.results import Results
 from publications.runner import load_designs
 from publications.tables import METRICS, RunRow, Tables
+from wirelessfl.processor import processor_name
 from wirelessfl.study import Run, StudyDesign
 
 TOLERANCE = 0.01
-"""Relative difference that is let pass where a run was recorded with another torch: training of other bits drifts."""
+"""Relative difference let pass where a run was recorded with another torch or processor: training of other bits
+drifts."""
 
 
 def check_page(paper: Paper, tables: Tables, folder: Path) -> list[str]:
@@ -70,8 +72,8 @@ def check_runs(
 def compare_run(design: StudyDesign, run: Run, before: RunRow, work: Path) -> list[str]:
     """What differs between a stored run and the same run made again, number by number.
 
-    To the last digit under the torch with which it was recorded; within `TOLERANCE` under another; to the six digits
-    that were stored where nothing was kept of its origin.
+    To the last digit under the torch and on the kind of processor with which it was recorded; within `TOLERANCE` under
+    others; to the six digits that were stored where nothing was kept of its origin.
     """
     result = wfl.simulate(run.scenario, work / run.id, pictures=False, **before.provenance.plan)
     point = point_at(design, run.levels)
@@ -85,8 +87,10 @@ def compare_run(design: StudyDesign, run: Run, before: RunRow, work: Path) -> li
 
 
 def _agree(again: RunRow, before: RunRow, metric: str) -> bool:
-    if _same_torch(before.provenance):
-        return number_cell(again, metric) == number_cell(before, metric)
+    if number_cell(again, metric) == number_cell(before, metric):
+        return True
+    if _elsewhere(before.provenance) is None:
+        return False
     now, then = again.numbers[metric], before.numbers[metric]
     return math.isclose(now, then, rel_tol=TOLERANCE) or (math.isnan(now) and math.isnan(then))
 
@@ -95,18 +99,25 @@ def _torch() -> str:
     return version("torch").partition("+")[0]
 
 
-def _same_torch(recorded: Provenance) -> bool:
-    return not recorded.kept or recorded.torch == _torch()
+def _elsewhere(recorded: Provenance) -> str | None:
+    # What rounds differently here than where a run was recorded, in words
+    if not recorded.kept:
+        return None
+    if recorded.torch != _torch():
+        return f"now {_torch()}"
+    if recorded.processor != processor_name():
+        return f"on {recorded.processor or 'a processor that was not kept'}"
+    return None
 
 
 def _how(before: RunRow) -> str:
     recorded = before.provenance
     if not recorded.kept:
         return " (recorded before versions were kept, to six digits)"
-    told = f"recorded at {recorded.commit or 'an unknown commit'}, wirelessfl {recorded.version}"
-    if _same_torch(recorded):
-        return f" ({told}, torch {recorded.torch})"
-    return f" ({told}, torch {recorded.torch}, now {_torch()}: compared within {TOLERANCE:.0%})"
+    commit = recorded.commit or "an unknown commit"
+    told = f"recorded at {commit}, wirelessfl {recorded.version}, torch {recorded.torch}"
+    other = _elsewhere(recorded)
+    return f" ({told})" if other is None else f" ({told}, {other}: compared within {TOLERANCE:.0%})"
 
 
 def recorded_runs(paper: Paper, tables: Tables) -> Iterator[tuple[str, StudyDesign, Run, RunRow]]:

@@ -29,6 +29,7 @@ class Provenance:
         streams: Version of the random streams.
         torch: Version of torch.
         device: Device and threads, as ``cpu, 1 thread``.
+        processor: Kind of the processor, as `wirelessfl.processor.processor_name` tells it.
         seconds: Wall time of all rounds.
     """
 
@@ -37,6 +38,7 @@ class Provenance:
     streams: str = ""
     torch: str = ""
     device: str = ""
+    processor: str = ""
     seconds: float = math.nan
 
     @property
@@ -72,6 +74,7 @@ def provenance_of(trace: Path, seconds: float, commit: str) -> Provenance:
         str(told["stream_version"]),
         str(told["torch_version"]).partition("+")[0],
         f"{told['device']}, {threads} thread{'s' if threads > 1 else ''}",
+        str(told.get("processor", "")),
         seconds,
     )
 

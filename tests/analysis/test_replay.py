@@ -117,11 +117,18 @@ def test_a_shorter_run_is_a_difference(recorded: Path, copy: Path) -> None:
     assert difference is not None and str(difference).startswith("number of rounds: found 4")
 
 
-def test_another_version_is_given_as_a_reason(copy: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("torch_version", "0.1", r"recorded with torch 0\.1, repeated with"),
+        ("processor", "Z80", "recorded on Z80, repeated on"),
+    ],
+)
+def test_what_rounds_differently_is_given_as_a_reason(copy: Path, name: str, value: str, words: str) -> None:
     with h5py.File(copy, "r+") as file:
         file["test_loss"][0] = 0.0
-        file.attrs.modify("torch_version", "0.1")
-    with pytest.raises(CheckFailed, match=r"recorded with torch 0\.1, repeated with"):
+        file.attrs.modify(name, value)
+    with pytest.raises(CheckFailed, match=words):
         verify(open_recording(copy))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-MAY_DIFFER = frozenset({"/wall_time", "/@created", "/@run_id", "/@torch_version", "/@package_version"})
+MAY_DIFFER = frozenset({"/wall_time", "/@created", "/@run_id", "/@torch_version", "/@package_version", "/@processor"})
 """When, where and by which version it was run, how long it took, and the name that no other run has."""
 
 STORAGE = frozenset(

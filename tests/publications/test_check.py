@@ -20,6 +20,7 @@ from publications.studies import PaperStudy
 from publications.tables import StudyTable, Tables
 from tests.publications.example import ABOUT, EXAMPLE, TABLES
 from wirelessfl.cli import main
+from wirelessfl.processor import processor_name
 from wirelessfl.study import StudyDesign, load_study
 
 KEY = "training.epochs"
@@ -64,7 +65,8 @@ def test_a_run_is_made_again_and_compared_number_by_number(design: StudyDesign, 
     assert point_at(design, run.levels) == {KEY: "2"}
     assert design.values(run.levels) == {KEY: run.scenario.training.epochs}
     result = wfl.simulate(run.scenario, tmp_path / "before", pictures=False)
-    origin = Provenance("0123456789ab", "0", "1", version("torch").partition("+")[0])
+    torch = version("torch").partition("+")[0]
+    origin = Provenance("0123456789ab", "0", "1", torch, processor=processor_name())
     row = run_row({KEY: "2"}, run.scenario.seed, run.id, result.to_dataframe(), result.summary, origin)
     table = StudyTable("one", (KEY,), (row,))
     told: list[str] = []
@@ -75,15 +77,18 @@ def test_a_run_is_made_again_and_compared_number_by_number(design: StudyDesign, 
     def again(factor: float, origin: Provenance) -> list[str]:
         other = replace(row, numbers={**row.numbers, "test_loss": factor * row.numbers["test_loss"]}, provenance=origin)
         altered = Tables({**ABOUT, "overrides": []}, {"one": replace(table, runs=(other,))})
-        return check_runs(PAPER, altered, 1, tmp_path / f"{factor}-{origin.torch}")
+        return check_runs(PAPER, altered, 1, tmp_path / f"{factor}-{origin.torch}-{origin.processor}")
 
     last_digit = 1 + 2.3e-16
     (line,) = again(last_digit, origin)
     assert line.startswith(f"one, {design.describe(run)} ({how}): test_loss is ") and "accuracy" not in line
     assert again(last_digit, UNKNOWN) == []  # six digits were stored
     assert len(again(1.0001, UNKNOWN)) == 1
+    for other in (replace(origin, torch="1.0"), replace(origin, processor="Z80"), replace(origin, processor="")):
+        assert again(1.005, other) == []
+    (line,) = again(1.02, replace(origin, processor="Z80"))
+    assert "on Z80: compared within 1%" in line
     older = replace(origin, torch="1.0")
-    assert again(1.005, older) == []
     (line,) = again(1.02, older)
     assert f"torch 1.0, now {origin.torch}: compared within 1%" in line
 
@@ -93,7 +98,7 @@ def test_a_run_is_made_again_and_compared_number_by_number(design: StudyDesign, 
 def test_a_stored_run_of_each_paper_comes_out_the_same(
     name: str, tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that took the least time, to the last digit under the same torch."""
+    """The one that took the least time, of this kind of processor if there is one: then to the last digit."""
     monkeypatch.setenv("WIRELESSFL_DATA", str(shared_data))
     paper = catalogue.PAPERS[name]
     folder = size_folder(Path(__file__).resolve().parents[2] / "results", paper, "small")
@@ -103,5 +108,6 @@ def test_a_stored_run_of_each_paper_comes_out_the_same(
     known = [one for one in check.recorded_runs(paper, stored) if one[3].provenance.kept]
     if not known:
         pytest.skip("recorded before versions were kept: to be run again")
-    _, design, run, before = min(known, key=lambda one: one[3].provenance.seconds)
+    here = [one for one in known if one[3].provenance.processor == processor_name()]
+    _, design, run, before = min(here or known, key=lambda one: one[3].provenance.seconds)
     assert check.compare_run(design, run, before, tmp_path) == []

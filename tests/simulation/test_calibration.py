@@ -108,7 +108,8 @@ def test_what_matters_is_measured_anew(stopwatch: Stopwatch, other: dict[str, An
 
 def test_another_processor_or_torch_measures_anew(stopwatch: Stopwatch, monkeypatch: pytest.MonkeyPatch) -> None:
     built(worth_it())
-    for name, value in (("wirelessfl.assembly.calibration._processor", lambda: "Z80"), ("torch.__version__", "9.9")):
+    calibration = "wirelessfl.assembly.calibration"
+    for name, value in ((f"{calibration}.processor_name", lambda: "Z80"), ("torch.__version__", "9.9")):
         stopwatch.calls = 0
         monkeypatch.setattr(name, value)
         built(worth_it())

@@ -3,13 +3,12 @@
 import hashlib
 import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk
+from wirelessfl.processor import processor_name
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.version import package_version
@@ -167,7 +167,7 @@ def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[
     return {
         "wirelessfl": package_version(),
         "torch": str(torch.__version__),
-        "processor": _processor(),
+        "processor": processor_name(),
         "cores": os.cpu_count(),
         "threads": learner.plan.threads,
         "precision": learner.plan.precision,
@@ -183,14 +183,3 @@ def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[
         "steps": steps.bit_length(),  # to a factor of two: sizes drawn by the seed change it a little
         "chunks": list(chunks),
     }
-
-
-@cache
-def _processor() -> str:
-    # The processor's model, as far as the system tells.
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())

@@ -34,6 +34,7 @@ from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
+from wirelessfl.processor import processor_name
 from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.scenario import outside_sources
@@ -256,6 +257,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "package_version": package_version(),
             "torch_version": str(torch.__version__),
+            "processor": processor_name(),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
             **source_attributes(outside_sources(scenario)),

@@ -103,9 +103,14 @@ class _Comparing:
             self.result.difference = Difference("number of rounds", "", found, expected)
             return self.result
         before, after = (nodes["/"].attrs for nodes in (self.ours, self.theirs))
-        for name, what in (("package_version", "wirelessfl"), ("torch_version", "torch")):
+        for name, by, what in (
+            ("package_version", "with", "wirelessfl "),
+            ("torch_version", "with", "torch "),
+            ("processor", "on", ""),
+        ):
             if before.get(name) != after.get(name):
-                self.result.notes.append(f"recorded with {what} {before.get(name)}, repeated with {after.get(name)}")
+                found = before.get(name, "an unknown one")
+                self.result.notes.append(f"recorded {by} {what}{found}, repeated {by} {after.get(name)}")
         self.result.difference = self._earliest_round() or next(
             chain(self._missing(), self._totals(), self._layout(), self._attributes()), None
         )

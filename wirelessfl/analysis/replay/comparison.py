@@ -17,6 +17,7 @@ FREE_ATTRIBUTES: Mapping[str, str] = {
     "run_id": "drawn anew for every run",
     "torch_version": "that of this machine; a note says where it differs",
     "package_version": "that of this machine; a note says where it differs",
+    "processor": "that of this machine; a note says where it differs",
     "data_folders": "those of this machine; what was found there is compared by its fingerprint",
 }
 """Attributes of the root."""

@@ -1,0 +1,38 @@
+"""The kind of the processor, as Linux describes it on common machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirelessfl.processor import name_of, processor_name
+
+X86 = """processor\t: 0
+vendor_id\t: GenuineIntel
+cpu family\t: 6
+model\t\t: 143
+model name\t: Intel(R) Xeon(R) Processor
+flags\t\t: fpu sse2 avx avx2 avx512f{further}
+
+processor\t: 1
+model\t\t: 1
+model name\t: another
+"""
+ARM = "processor\t: 0\nFeatures\t: fp asimd crc32\nCPU architecture: 8\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (X86.format(further=""), "Intel(R) Xeon(R) Processor, family 6, model 143, avx512f"),
+        (X86.format(further=" amx_tile"), "Intel(R) Xeon(R) Processor, family 6, model 143, amx_tile"),
+        (ARM, "asimd"),
+        ("", ""),
+        ("nothing that is known", ""),
+    ],
+)
+def test_model_and_instructions_are_told(text: str, name: str) -> None:
+    assert name_of(text) == name
+
+
+def test_this_one_has_a_name() -> None:
+    assert processor_name()

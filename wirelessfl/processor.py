@@ -1,0 +1,36 @@
+"""Kind of the processor: what decides, beside versions and threads, how sums of floating-point numbers are rounded."""
+
+import platform
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_VECTORS = ("amx_tile", "avx512f", "avx2", "asimd")
+# Widest first: libraries of linear algebra choose their kernels by it.
+
+
+@cache
+def processor_name() -> str:
+    """Name, family, model and widest vector instructions of the processor, as far as the system tells."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    return name_of(text) or platform.processor() or platform.machine()
+
+
+def name_of(cpuinfo: str) -> str:
+    """Name of the first processor in the text of Linux's ``/proc/cpuinfo``, "" where it is not told."""
+    first, _, _ = cpuinfo.partition("\n\n")
+    told = {key.strip(): value.strip() for key, colon, value in (line.partition(":") for line in first.splitlines())}
+    return ", ".join(part for part in (_model(told), _vectors(told)) if part)
+
+
+def _model(told: Mapping[str, str]) -> str:
+    numbers = [f"{word} {told[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if key in told]
+    return ", ".join(([told["model name"]] if "model name" in told else []) + numbers)
+
+
+def _vectors(told: Mapping[str, str]) -> str:
+    flags = told.get("flags", told.get("Features", "")).split()
+    return next((one for one in _VECTORS if one in flags), "")
