@@ -22,7 +22,7 @@ from wirelessfl.errors import WirelessFLError
 ROUNDS = 3
 CHUNK = 50
 """Clients trained at a time, given because a size that was found by timing changes the last digits."""
-NOT_NUMBERS = {"wall_time", "created", "run_id", "package_version", "long_name", "source"}
+NOT_NUMBERS = {"wall_time", "created", "run_id", "package_version", "processor", "long_name", "source"}
 """What differs between two runs of one commit, says which commit it was, or describes a variable in words."""
 
 Digests = dict[str, str]

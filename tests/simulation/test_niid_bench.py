@@ -14,6 +14,7 @@ from tests.simulation.scaffold import train_locally
 from tests.simulation.scenarios import run
 from tests.simulation.test_federated_algorithms import Loop, fednova, scaffold
 from wirelessfl.learning.models import lenet
+from wirelessfl.scenario import Scenario
 from wirelessfl.study import load_study
 
 SAMPLES = 300
@@ -35,17 +36,22 @@ ROUND: dict[str, Any] = {
 }
 
 
+def scenario_of(dataset: str, algorithm: str, changes: list[str], data: Path) -> Scenario:
+    """The first run of the study with this data set and this algorithm."""
+    root = data / {"mnist": "MNIST", "fashion_mnist": "FashionMNIST"}[dataset]
+    plan = load_study("niid-bench", [*changes, "seeds=1", f"base.data.dataset.root={root}"])
+    scenarios = [one.scenario for one in plan.runs]
+    return next(
+        one for one in scenarios if (one.training.algorithm.name, one.data.dataset.name) == (algorithm, dataset)
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["mnist", "fashion_mnist"])
 @pytest.mark.parametrize("algorithm", ROUND)
 def test_three_rounds_are_those_of_a_plain_loop(algorithm: str, dataset: str, shared_data: Path) -> None:
-    root = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST"}[dataset]
-    changes = ["base.rounds=3", "base.evaluate.every=3", f"base.data.limit={SAMPLES}", "seeds=1"]
-    plan = load_study("niid-bench", [*changes, f"base.data.dataset.root={shared_data / root}"])
-    chosen: Any = [one.scenario for one in plan.runs]
-    (scenario,) = (
-        one for one in chosen if (one.training.algorithm.name, one.data.dataset.name) == (algorithm, dataset)
-    )
+    changes = ["base.rounds=3", "base.evaluate.every=3", f"base.data.limit={SAMPLES}"]
+    scenario = scenario_of(dataset, algorithm, changes, shared_data)
     simulation, rounds, _ = run(scenario)
     loop = Loop(simulation.deployment.learner)
     for this in rounds:
