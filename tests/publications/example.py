@@ -28,7 +28,7 @@ ABOUT = {
 }
 
 
-ORIGIN = Provenance("0123456789ab", "0", "1", "2", "cpu, 1 thread", 2.5)
+ORIGIN = Provenance("0123456789ab", "0", "1", "2", "cpu, 1 thread", "a processor", 2.5)
 
 
 def numbers(accuracy: float, epsilon: float = 1.0) -> dict[str, float]:
