@@ -36,6 +36,7 @@ ROOT_ATTRIBUTES: dict[str, Scalar] = {
     "created": "2026-01-01T00:00:00Z",
     "package_version": "0.1.0",
     "torch_version": "2.13.0",
+    "processor": "a processor",
     "device": "cpu",
 }
 IDENTITY = RunIdentity.of(ROOT_ATTRIBUTES)
