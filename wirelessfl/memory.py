@@ -117,52 +117,43 @@ class NodeMemory:
         }
 
 
-class RegisteredMemory:
-    """Columns of numbers about all registered nodes, read whole.
+class OrderedMemory:
+    """Columns of numbers about nodes, in the order of the nodes.
 
-    Reading a column costs nothing, writing as many steps as nodes are named; the state has the rows that were ever
-    written. Columns are made when their number is first known.
+    Reading a column costs nothing; writing takes as many steps as nodes are named, and where one is new as many as were
+    ever written. Registered nodes that never took part have no row.
     """
 
     def __init__(self, **unknown: float) -> None:
-        """An empty table; ``unknown`` gives, by column, what stands for a node that was never written."""
+        """An empty table; ``unknown`` gives, by column, what stands for a number that was never written."""
         self._unknown = unknown
-        self._columns: dict[str, NDArray[np.float64]] = {}
-        self._written = np.zeros(0, dtype=np.bool_)
-        self._restored: Mapping[str, Any] | None = None
+        self._nodes = np.zeros(0, dtype=np.int64)
+        self._columns = {name: np.zeros(0) for name in unknown}
 
-    def columns(self, registered: int) -> Mapping[str, NDArray[np.float64]]:
-        """Every column (K,); read only."""
-        self._begin(registered)
-        return self._columns
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """(n,) ascending numbers of the nodes that were ever written; read only."""
+        return _read_only(self._nodes)
 
-    def write(self, registered: int, nodes: NDArray[np.int64], **columns: NDArray[np.float64]) -> None:
-        """Write of (n,) values into the rows of nodes, for some columns."""
-        self._begin(registered)
-        self._written[nodes] = True
+    def column(self, name: str) -> NDArray[np.float64]:
+        """(n,) numbers of these nodes; read only."""
+        return _read_only(self._columns[name])
+
+    def write(self, nodes: NDArray[np.int64], **columns: NDArray[np.float64]) -> None:
+        """Write of (m,) values into the rows of ascending nodes, for some columns."""
+        rows = np.searchsorted(self._nodes, nodes)
+        new = np.append(self._nodes, -1)[rows] != nodes
+        if new.any():
+            at = rows[new]
+            self._nodes = np.insert(self._nodes, at, nodes[new])
+            self._columns = {name: np.insert(column, at, self._unknown[name]) for name, column in self._columns.items()}
+            rows = np.searchsorted(self._nodes, nodes)
         for name, values in columns.items():
-            own = self._columns[name]
-            own.flags.writeable = True
-            own[nodes] = values
-            own.flags.writeable = False
-
-    def _begin(self, registered: int) -> None:
-        if not self._columns:
-            self._written = np.zeros(registered, dtype=np.bool_)
-            self._columns = {name: np.full(registered, value) for name, value in self._unknown.items()}
-            for column in self._columns.values():
-                column.flags.writeable = False
-        if self._restored is not None:
-            state, self._restored = self._restored, None
-            self.write(registered, state["nodes"], **{name: state[name] for name in self._unknown})
+            self._columns[name][rows] = values
 
     def state(self) -> dict[str, Any]:
         """The nodes that were ever written, ascending, and their rows."""
-        if self._restored is not None:
-            return dict(self._restored)
-        nodes = np.flatnonzero(self._written).astype(np.int64)
-        columns = {name: column[nodes] for name, column in self._columns.items()}
-        return {"nodes": nodes, **({name: np.zeros(0) for name in self._unknown} | columns)}
+        return {"nodes": self._nodes.copy(), **{name: column.copy() for name, column in self._columns.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Table as a state has it, with the same columns.
@@ -176,7 +167,14 @@ class RegisteredMemory:
         ascending = nodes.ndim == 1 and bool(np.all(np.diff(nodes, prepend=-1) > 0))
         if found != wanted or lengths != {len(nodes)} or nodes.dtype.kind != "i" or not ascending:
             raise ValueError(f"a table of nodes with columns {sorted(found)}, expected {sorted(wanted)}")
-        self._columns, self._restored = {}, {name: np.array(values) for name, values in state.items()}
+        self._nodes = nodes.astype(np.int64)
+        self._columns = {name: np.array(state[name], dtype=np.float64) for name in self._unknown}
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class RemembersNodes:

@@ -56,6 +56,8 @@ def build_selection(scenario: Scenario, network: Network, learner: Learner, timi
     @cache
     def speed() -> NDArray[np.float64]:
         everyone = np.arange(network.registry.count, dtype=np.int64)
+        if timing.cycles_per_sample == 0.0:  # training takes no time: all are equally fast
+            return np.ones(len(everyone))
         return timing.nominal_rate(learner.samples_processed(network.registry.samples), everyone, network.streams)
 
     return ClientSelection(rule, scenario.clients.most, network, speed=speed)

@@ -1,7 +1,7 @@
 """The clients of each round: a rule, and what is remembered for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -22,8 +22,9 @@ from wirelessfl.learning.selection import (
     Selection,
     SelectionContext,
 )
-from wirelessfl.learning.selection.protocol import FRESH
-from wirelessfl.memory import Memory, RegisteredMemory, memories_among
+from wirelessfl.learning.selection.protocol import FRESH, Numbers
+from wirelessfl.learning.selection.sparse import SparseVector
+from wirelessfl.memory import Memory, OrderedMemory, memories_among
 from wirelessfl.radio.network import Network
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.slot_schedule import PilotCharge
@@ -54,8 +55,8 @@ class ClientSelection:
     network: Network
     pilots: PilotCharge | None = None
     speed: Callable[[], NDArray[np.float64]] = lambda: np.zeros(0)
-    heard: RegisteredMemory = field(
-        default_factory=partial(RegisteredMemory, heard_in=np.nan, gains=np.nan, relative_gains=np.nan, losses=np.nan)
+    heard: OrderedMemory = field(
+        default_factory=partial(OrderedMemory, heard_in=np.nan, gains=np.nan, relative_gains=np.nan, losses=np.nan)
     )
 
     @property
@@ -133,21 +134,23 @@ class ClientSelection:
     ) -> SelectionContext:
         registry = self.network.registry
 
-        def known(column: str) -> NDArray[np.float64]:
-            return self.heard.columns(registry.count)[column]
+        def known(column: str) -> SparseVector:
+            values = self.heard.column(column)
+            there = ~np.isnan(values)
+            return SparseVector(registry.count, self.heard.nodes[there], values[there])
+
+        def age() -> SparseVector:
+            heard = known("heard_in")
+            return replace(heard, values=moment.round_index - heard.values)
 
         def fresh(relative: bool) -> NDArray[np.float64]:
             gain, mean = self.network.pilot_gains(moment) if gains is None else gains
             return gain / mean if relative else gain
 
-        def losses() -> NDArray[np.float64]:
-            if answers is None:
-                return known("losses")
-            told = np.full(registry.count, np.nan)
-            told[answers[0]] = answers[1]
-            return told
+        def losses() -> SparseVector:
+            return known("losses") if answers is None else SparseVector(registry.count, *answers)
 
-        sources: dict[Known, Callable[[], NDArray[np.float64]]] = {
+        sources: dict[Known, Callable[[], Numbers]] = {
             "samples": lambda: registry.samples.astype(np.float64),
             "gains": lambda: known("gains"),
             "relative_gains": lambda: known("relative_gains"),
@@ -155,7 +158,7 @@ class ClientSelection:
             "fresh_relative_gains": lambda: fresh(relative=True),
             "losses": losses,
             "speed": self.speed,
-            "age": lambda: moment.round_index - known("heard_in"),
+            "age": age,
         }
         reads = self.rule.facts().reads
         granted = {name: read for name, read in sources.items() if name in reads}
@@ -166,27 +169,22 @@ class ClientSelection:
         """Entry of a finished round, in which the clients at the positions ``heard`` were heard."""
         if not self.rule.facts().reads - {"samples"}:
             return
-        registered, unknown = self.network.registry.count, np.full(len(this.clients), np.nan)
+        unknown = np.full(len(this.clients), np.nan)
         gains, relative = unknown.copy(), unknown.copy()
         for record in this.links:
             power = (np.abs(record.links.estimate) ** 2).mean(axis=(1, 2, 3))
             gains[record.positions] = power
             relative[record.positions] = power / record.links.mean_estimate_power
         estimated = np.flatnonzero(np.isfinite(gains))
-        self.heard.write(
-            registered,
-            this.clients[estimated],
-            gains=gains[estimated],
-            relative_gains=relative[estimated],
-        )
+        self.heard.write(this.clients[estimated], gains=gains[estimated], relative_gains=relative[estimated])
         clients = this.clients[heard]
         losses = np.full(len(heard), np.nan) if this.reported is None else this.reported[heard]
-        self.heard.write(registered, clients, heard_in=np.full(len(heard), float(this.index)), losses=losses)
+        self.heard.write(clients, heard_in=np.full(len(heard), float(this.index)), losses=losses)
         if isinstance(self.rule, LearningSelection):
             duration = this.compute_time * this.work_share + this.time_on_air
-            samples = self.network.registry.samples[clients]
-            heard_of = RoundFeedback(registered, this.index, clients, gains[heard], losses, samples, duration[heard])
-            self.rule.learn(heard_of)
+            registry = self.network.registry
+            what = gains[heard], losses, registry.samples[clients], duration[heard]
+            self.rule.learn(RoundFeedback(registry.count, this.index, clients, *what))
 
     def memories(self) -> dict[str, Memory]:
         """What it remembers of clients, where its rule reads anything of them."""

@@ -1,11 +1,10 @@
 """Selection by age of information."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 from typing_extensions import override
 
-from wirelessfl.learning.selection.draws import largest
+from wirelessfl.learning.selection.draws import largest_of
 from wirelessfl.learning.selection.protocol import Chosen, ScoredSelection, SelectionContext, SelectionFacts
 
 
@@ -23,5 +22,5 @@ class SelectOldest(ScoredSelection):
 
     @override
     def choose(self, context: SelectionContext, count: int) -> Chosen:
-        age = np.nan_to_num(context.age, nan=float(context.round_index))
-        return largest(age, count, context.streams.generator("selection", context.round_index))
+        age = replace(context.sparse("age"), rest=float(context.round_index))
+        return largest_of(age, count, context.streams.generator("selection", context.round_index))

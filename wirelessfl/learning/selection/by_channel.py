@@ -1,13 +1,13 @@
 """Selection by channel gains: the best, the best against their own average rates, or all above a threshold."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from wirelessfl.learning.selection.draws import largest
+from wirelessfl.learning.selection.draws import largest_of
 from wirelessfl.learning.selection.protocol import (
     Chosen,
     RoundFeedback,
@@ -15,7 +15,8 @@ from wirelessfl.learning.selection.protocol import (
     SelectionContext,
     SelectionFacts,
 )
-from wirelessfl.memory import RegisteredMemory
+from wirelessfl.learning.selection.sparse import SparseVector
+from wirelessfl.memory import OrderedMemory
 
 Csi = Literal["pilots", "last"]
 """Gains that a rule knows: of pilots at the beginning of the round, or those of a client's last transmission."""
@@ -28,9 +29,11 @@ def _facts(csi: Csi) -> SelectionFacts:
     return SelectionFacts(frozenset({"fresh_gains" if csi == "pilots" else "gains"}))
 
 
-def _gains(csi: Csi, context: SelectionContext) -> NDArray[np.float64]:
+def _gains(csi: Csi, context: SelectionContext) -> SparseVector:
     # Those of whom nothing is known yet come first
-    return context.fresh_gains if csi == "pilots" else np.nan_to_num(context.gains, nan=np.inf)
+    if csi == "pilots":
+        return SparseVector.whole(context.fresh_gains)
+    return replace(context.sparse("gains"), rest=np.inf)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class SelectBestChannel(ScoredSelection):
     @override
     def choose(self, context: SelectionContext, count: int) -> Chosen:
         generator = context.streams.generator("selection", context.round_index)
-        return largest(_gains(self.csi, context), count, generator)
+        return largest_of(_gains(self.csi, context), count, generator)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class SelectProportionalFair(ScoredSelection):
     window: float
     snr: float
     csi: Csi = "pilots"
-    averages: RegisteredMemory = field(default_factory=lambda: RegisteredMemory(rate=0.0, round=0.0), init=False)
+    averages: OrderedMemory = field(default_factory=lambda: OrderedMemory(rate=0.0, round=0.0), init=False)
 
     @override
     def facts(self) -> SelectionFacts:
@@ -105,29 +108,26 @@ class SelectProportionalFair(ScoredSelection):
         """R in bit/s/Hz, in the shape of the gains."""
         return np.log2(1.0 + 0.5 * self.snr * gains)
 
-    def average(self, registered: int, round_index: int) -> NDArray[np.float64]:
+    def average(self, registered: int, round_index: int) -> SparseVector:
         """(K,) T_i before a round."""
-        before = self.averages.columns(registered)
-        served, average = np.flatnonzero(before["rate"]), np.zeros(registered)
-        rounds = np.maximum(round_index - 1 - before["round"][served], 0.0)
+        rounds = np.maximum(round_index - 1 - self.averages.column("round"), 0.0)
         with np.errstate(under="ignore"):
-            average[served] = before["rate"][served] * (1.0 - 1.0 / self.window) ** rounds
-        return average
+            average = self.averages.column("rate") * (1.0 - 1.0 / self.window) ** rounds
+        return SparseVector(registered, self.averages.nodes, average, 0.0)
 
     @override
     def choose(self, context: SelectionContext, count: int) -> Chosen:
-        average = np.maximum(self.average(context.registered, context.round_index), _LEAST_RATE)
+        gains = _gains(self.csi, context)
+        average = np.maximum(self.average(context.registered, context.round_index).at(gains.clients), _LEAST_RATE)
         generator = context.streams.generator("selection", context.round_index)
-        return largest(self.rate(_gains(self.csi, context)) / average, count, generator)
+        return largest_of(replace(gains, values=self.rate(gains.values) / average), count, generator)
 
     def learn(self, feedback: RoundFeedback) -> None:
         """Average rates after a round; clients that were not heard had the rate 0."""
         heard, share = feedback.clients, 1.0 / self.window
-        before = self.average(feedback.registered, feedback.round_index)[heard]
+        before = self.average(feedback.registered, feedback.round_index).at(heard)
         rate = (1.0 - share) * before + share * np.nan_to_num(self.rate(feedback.gains))
-        self.averages.write(
-            feedback.registered, heard, rate=rate, round=np.full(len(heard), float(feedback.round_index))
-        )
+        self.averages.write(heard, rate=rate, round=np.full(len(heard), float(feedback.round_index)))
 
     def state(self) -> dict[str, Any]:
         """The averages of clients that were heard."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.learning.selection.draws import weighted
@@ -16,7 +15,8 @@ from wirelessfl.learning.selection.protocol import (
     SelectionContext,
     SelectionFacts,
 )
-from wirelessfl.memory import RegisteredMemory
+from wirelessfl.learning.selection.sparse import SparseVector
+from wirelessfl.memory import OrderedMemory
 
 # Of the authors' implementation: first percentile of durations that is preferred, its step, and rounds between steps
 _FIRST_PERCENTILE, _STEP, _WINDOW = 30.0, 5.0, 20
@@ -46,8 +46,8 @@ class SelectOort(ScoredSelection):
     cutoff: float = 0.95
     loss_noise_std: float | None = None
     loss_clip: float = 5.0
-    known: RegisteredMemory = field(
-        default_factory=lambda: RegisteredMemory(utility=0.0, duration=np.nan, heard_in=np.nan), init=False
+    known: OrderedMemory = field(
+        default_factory=lambda: OrderedMemory(utility=0.0, duration=np.nan, heard_in=np.nan), init=False
     )
     percentile: float = field(default=_FIRST_PERCENTILE, init=False)
     gathered: list[float] = field(default_factory=list, init=False)
@@ -57,16 +57,15 @@ class SelectOort(ScoredSelection):
         reports = LossReports("after", "rms", self.loss_noise_std, self.loss_clip)
         return SelectionFacts(frozenset({"samples", "losses", "speed"}), reports)
 
-    def utility(self, registered: int, round_index: int) -> NDArray[np.float64]:
+    def utility(self, registered: int, round_index: int) -> SparseVector:
         """(K,) of the clients in a round; NaN of those who were never heard."""
-        known = self.known.columns(registered)
-        utility = known["utility"] + np.sqrt(0.1 * np.log(round_index) / known["heard_in"])
-        heard = np.isfinite(known["heard_in"])
-        if heard.any():
-            preferred = float(np.percentile(known["duration"][heard], self.percentile))
-            slow = heard & (known["duration"] > preferred)
-            utility[slow] *= (preferred / known["duration"][slow]) ** self.alpha
-        return np.asarray(utility)
+        known, duration = self.known, self.known.column("duration")
+        utility = known.column("utility") + np.sqrt(0.1 * np.log(round_index) / known.column("heard_in"))
+        if len(utility):
+            preferred = float(np.percentile(duration, self.percentile))
+            slow = duration > preferred
+            utility[slow] *= (preferred / duration[slow]) ** self.alpha
+        return SparseVector(registered, known.nodes, utility)
 
     def exploring(self, round_index: int) -> float:
         """Share of a round that is drawn of clients never heard."""
@@ -76,19 +75,19 @@ class SelectOort(ScoredSelection):
     def choose(self, context: SelectionContext, count: int) -> Chosen:
         generator = context.streams.generator("selection", context.round_index)
         utility = self.utility(context.registered, context.round_index)
-        heard, new = np.flatnonzero(np.isfinite(utility)), np.flatnonzero(np.isnan(utility))
-        explored = min(len(new), max(round(self.exploring(context.round_index) * count), count - len(heard)))
+        heard, known = utility.clients, utility.values
+        new = context.registered - len(heard)
+        explored = min(new, max(round(self.exploring(context.round_index) * count), count - len(heard)))
         exploited = min(count - explored, len(heard))
-        clients = new[weighted(context.speed[new], explored, generator)]
+        clients = weighted(context.speed, explored, generator, without=heard)
         if exploited:
-            known = utility[heard]
             last_wanted = np.partition(known, len(known) - exploited)[len(known) - exploited]
-            admitted = heard[known >= self.cutoff * last_wanted]
+            admitted = np.flatnonzero(known >= self.cutoff * last_wanted)
             # Utilities are 0 where all losses are; such clients are drawn last, and evenly
-            drawn = weighted(np.maximum(utility[admitted], 1e-12), exploited, generator)
-            clients = np.concatenate([clients, admitted[drawn]])
+            drawn = weighted(np.maximum(known[admitted], 1e-12), exploited, generator)
+            clients = np.concatenate([clients, heard[admitted[drawn]]])
         clients = np.sort(clients).astype(np.int64)
-        return Chosen(clients, utility[clients])
+        return Chosen(clients, utility.at(clients))
 
     def learn(self, feedback: RoundFeedback) -> None:
         """Utilities, durations and the pacer after a round."""
@@ -96,7 +95,6 @@ class SelectOort(ScoredSelection):
         reported = np.nan_to_num(np.maximum(feedback.losses, 0.0), nan=0.0, posinf=0.0)
         utility = feedback.samples * reported
         self.known.write(
-            feedback.registered,
             feedback.clients,
             utility=utility,
             duration=feedback.duration_s,

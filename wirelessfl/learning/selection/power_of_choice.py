@@ -58,6 +58,6 @@ class SelectPowerOfChoice(AskingSelection):
     def choose(self, context: SelectionContext, count: int) -> Chosen:
         asked = self.candidates_of(context) if context.asked is None else context.asked
         # An unknown loss may be any; one that is not a number is that of a model that has diverged
-        losses = np.nan_to_num(context.losses[asked], nan=np.inf)
+        losses = np.nan_to_num(context.sparse("losses").at(asked), nan=np.inf)
         picked = largest(losses, count, context.streams.generator("selection_ties", context.round_index))
         return Chosen(asked[picked.clients], picked.score)

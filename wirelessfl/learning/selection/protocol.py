@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.errors import ScenarioError, precondition
+from wirelessfl.learning.selection.sparse import SparseVector
 from wirelessfl.streams import NodeStream, Streams
 
 Known = Literal["samples", "gains", "relative_gains", "fresh_gains", "fresh_relative_gains", "losses", "age", "speed"]
 """Numbers of the registered clients that a rule may read."""
+
+Numbers = NDArray[np.float64] | SparseVector
+"""(K,) numbers of the registered clients."""
 
 LossStatistic = Literal["mean", "batch_mean", "rms", "training_mean"]
 """Number that a client makes of the losses of its samples."""
@@ -93,14 +97,15 @@ class SelectionContext:
         registered: K.
         round_index: Communication round, from 1.
         streams: Randomness of the run; the purpose ``selection`` is the rule's own.
-        sources: Of each name that the rule reads, the numbers (K,), computed when they are asked for.
+        sources: Of each name that the rule reads, the numbers (K,), computed when they are asked for; sparse where few
+            clients have one.
         asked: (a,) ascending candidates that answered a query; None where there was none.
     """
 
     registered: int
     round_index: int
     streams: Streams
-    sources: Mapping[Known, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)
+    sources: Mapping[Known, Callable[[], Numbers]] = field(default_factory=dict)
     asked: NDArray[np.int64] | None = None
 
     @property
@@ -143,7 +148,16 @@ class SelectionContext:
         """(K,) local trainings a second by samples and nominal processor speed, without random delays."""
         return self._read("speed")
 
+    def sparse(self, name: Known) -> SparseVector:
+        """(K,) the numbers of a name, at the cost of the clients of whom one is known; NaN of the others."""
+        found = self._source(name)
+        return found if isinstance(found, SparseVector) else SparseVector.known(found)
+
     def _read(self, name: Known) -> NDArray[np.float64]:
+        found = self._source(name)
+        return found.dense() if isinstance(found, SparseVector) else found
+
+    def _source(self, name: Known) -> Numbers:
         refusal = f"clients.selection.scheme: reads {name}; allowed: what the facts() of the rule name"
         precondition(name in self.sources, refusal, ScenarioError)
         return self.sources[name]()
