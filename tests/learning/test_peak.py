@@ -150,7 +150,7 @@ def test_rows_and_several_vectors_are_there_while_clients_send() -> None:
     planned = BlockMemory(model, training, population, algorithm).peak(CLIENTS)
     assert planned - CLIENTS * 2 * of_one == pytest.approx(measured, rel=TOLERANCE)
     plain, controlled = (client_bytes(model, training, population, how) for how in (FedAvg(), algorithm))
-    assert controlled - plain == of_one + 2 * (of_one + 2 * of_one)  # a correction, rows and two vectors twice
+    assert controlled - plain == of_one + 2 * of_one + 3 * of_one  # a correction, rows twice, three vectors
 
 
 def test_poisson_batches_are_taken_at_their_largest() -> None:

@@ -250,17 +250,29 @@ def block_data(population: RandomPopulation, training: LocalTraining) -> BlockDa
 @pytest.mark.parametrize("sampling", ["shuffle", "poisson"])
 @pytest.mark.parametrize("hidden", [None, 7, 40])
 @pytest.mark.parametrize("prox_mu", [0.0, 0.4])
-def test_sample_space_is_another_form_of_the_same(sampling: Sampling, hidden: int | None, prox_mu: float) -> None:
+@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("steps", [None, 1])
+def test_sample_space_is_another_form_of_the_same(
+    sampling: Sampling, hidden: int | None, prox_mu: float, corrected: bool, steps: int | None
+) -> None:
     shape = (5, 8)
     model = make(lambda: mlp(shape, CLASSES, hidden=(hidden or CLASSES,), activation=nn.Tanh), shape)
     if hidden is None:
         model = make(lambda: nn.Sequential(nn.Flatten(), nn.Linear(40, CLASSES, bias=False)), shape)
     population = RandomPopulation(np.array([30, 23, 17, 2]), shape, CLASSES)
-    training = LocalTraining(SGD(0.6), 0.05, batch_size=6, epochs=3, sampling=sampling, prox_mu=prox_mu)
+    epochs = 3 if steps is None else None
+    training = LocalTraining(
+        SGD(0.6), 0.05, batch_size=6, epochs=epochs, steps=steps, sampling=sampling, prox_mu=prox_mu
+    )
     data, start = block_data(population, training), model.initial(1).double()
     program = program_of(model)
     found = []
-    forms: list[LocalModels] = [StackedModels(program, start, data), SampleSpace(program).models(start, data)]
+    drawn = torch.randn(4, len(start), dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    correction = drawn if corrected else None
+    forms: list[LocalModels] = [
+        StackedModels(program, start, data, correction),
+        SampleSpace(program).models(start, data, correction),
+    ]
     with torch.no_grad():
         for models in forms:
             found.append(LocalRun(models, training, data).train().report(np.arange(4)))

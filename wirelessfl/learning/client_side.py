@@ -50,8 +50,8 @@ class Footprint:
         received: bytes that the clients share: the global model and what is broadcast with it.
         upload: bytes of a client's upload, of P vectors.
         finishing: bytes for a client, beside its update, while its rows and its upload are made: the rows before and
-            after, the upload, the copy of it that is clipped, and a gradient that is read; 0 where updates are sent as
-            they are.
+            after, the upload, a vector on the way to it, and a gradient that is read; 0 where updates are sent as they
+            are.
     """
 
     objective: LocalObjective
@@ -65,8 +65,9 @@ class Footprint:
         server, facts = algorithm.start(torch.zeros(dimension)), algorithm.facts()
         rows = algorithm.first_rows(server, np.zeros(1, dtype=np.int64))
         upload = facts.payload * server.parameters.nbytes
-        finishing = 2 * (upload + sum(values.nbytes for values in rows.values.values())) if facts.client_side else 0
-        finishing += facts.reads_gradients * server.parameters.nbytes
+        vector, kept = server.parameters.nbytes, sum(values.nbytes for values in rows.values.values())
+        finishing = upload + 2 * kept + vector if facts.client_side else 0
+        finishing += facts.reads_gradients * vector
         received = sum(values.nbytes for values in (server.parameters, *server.memory.values()))
         return cls(algorithm.client(server, rows), received, upload, finishing)
 
@@ -109,8 +110,9 @@ class ClientSide:
         new = np.setdiff1d(self.clients, self.store[CLIENT])
         first = self.algorithm.first_rows(server, new).values
         _check_rows(self.algorithm, first, len(new), {name: self.store[name] for name in self.store if name != CLIENT})
-        for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
-            self.store[name] = np.concatenate([self.store[name], rows.numpy()])
+        if len(new):  # the store is large, and nothing is copied in vain
+            for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
+                self.store[name] = np.concatenate([self.store[name], rows.numpy()])
         order = np.argsort(self.store[CLIENT], kind="stable")
         return order[np.searchsorted(self.store[CLIENT], self.clients, sorter=order)]
 
@@ -149,11 +151,17 @@ class ClientSide:
         _check(self.algorithm, same, found, f"{wanted} in {block.updates.dtype}")
         for name, rows in download(dict(after.values)).items():
             self.store[name][self._places[block.positions]] = rows
-        vectors = sent.reshape(len(sent), -1).clone()
+        vectors = self._own(sent).view(len(sent), -1)
         norm_raw = torch.linalg.vector_norm(vectors, dim=1)
         norm = norm_raw if self.clip is None else clip_rows(vectors, norm_raw, self.clip)
         norms = download({"norm_raw": norm_raw.double(), "norm": norm.double()})
         return replace(block, updates=vectors, norm_raw=norms["norm_raw"], norm=norms["norm"])
+
+    def _own(self, sent: Tensor) -> Tensor:
+        # Uploads in memory that is not the server's, one client after the other: they are changed in place
+        servers = (self.server.parameters, *self.server.memory.values())
+        shared = sent.untyped_storage().data_ptr() in {one.untyped_storage().data_ptr() for one in servers}
+        return sent.clone(memory_format=torch.contiguous_format) if shared or not sent.is_contiguous() else sent
 
     def _rows(self, positions: NDArray[np.int64]) -> ClientRows:
         names = [name for name in self.store if name != CLIENT]

@@ -159,6 +159,8 @@ class Algorithm(Protocol):
     def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
         """(k, P, d) what the clients send, by default their updates; called with ``client_side`` alone.
 
+        The tensor may be changed in place afterwards, and is therefore new or the updates themselves.
+
         Args:
             server: What they received.
             before: Their rows before training.

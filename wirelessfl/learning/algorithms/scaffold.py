@@ -71,15 +71,22 @@ class Scaffold(Algorithm):
         own = rows.values["control"]
         if self.option == 1:
             assert outcome.gradients is not None, "reads_gradients asks for them"
-            return replace(rows, values={"control": torch.where(steps > 0, outcome.gradients, own)})
-        change = -server.memory["control"] - outcome.updates / (steps * outcome.learning_rate)
-        return replace(rows, values={"control": torch.where(steps > 0, own + change, own)})
+            control = outcome.gradients
+        else:  # in one new matrix: these are passes over all models of a block
+            control = outcome.updates / (steps * outcome.learning_rate)
+            torch.sub(own, control.add_(server.memory["control"]), out=control)
+        if outcome.steps.all():
+            return replace(rows, values={"control": control})
+        return replace(rows, values={"control": torch.where(steps > 0, control, own)})
 
     @override
     def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
         if self.payload == 1:
             return outcome.updates[:, None]
-        return torch.stack([outcome.updates, after.values["control"] - before.values["control"]], dim=1)
+        sent = outcome.updates.new_empty(len(outcome.updates), 2, outcome.updates.shape[1])
+        sent[:, 0] = outcome.updates
+        torch.sub(after.values["control"], before.values["control"], out=sent[:, 1])
+        return sent
 
     @override
     def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:

@@ -184,12 +184,12 @@ def train_plainly(
         correction: (k, d) added to every gradient, on the device; None for none.
         begin: (k, d) models to begin with, on the device; None for the global one.
     """
-    in_span = training.optimizer.linear and correction is None and data.augmentation is None
-    models = _linear_models(model, start, data) if in_span and begin is None else None
-    models = models or _sampled_models(model, start, data)
+    in_span = training.optimizer.linear and data.augmentation is None
+    models = _linear_models(model, start, data, correction) if in_span and begin is None else None
+    models = models or _sampled_models(model, start, data, correction)
     if begin is not None:
         models.trained[0].copy_(begin)
-    return LocalRun(models, training, data, correction).train()
+    return LocalRun(models, training, data).train()
 
 
 def train_privately(
@@ -214,34 +214,35 @@ def train_privately(
         context: That of the first step, for all clients of the block.
         correction: (k, d) added to every gradient after its noise, on the device; None for none.
     """
-    models = _sampled_models(model, start, data)
-    return LocalRun(models, training, data, correction).train_privately(models.samples, transform, state, context)
+    models = _sampled_models(model, start, data, correction)
+    return LocalRun(models, training, data).train_privately(models.samples, transform, state, context)
 
 
-def _linear_models(model: FlatModel, start: Tensor, data: BlockData) -> LocalModels | None:
+def _linear_models(model: FlatModel, start: Tensor, data: BlockData, correction: Tensor | None) -> LocalModels | None:
     # The local models of a block in the span of its samples or activations, where that costs less; else None
     program = compile_program(model)
     if program is None:
         return None
     if SampleSpace.fits(program):
         space = SampleSpace(program)
-        return space.models(start, data) if space.pays_off(data) else None
-    if start.device.type != "cpu":  # on a GPU its small products were not measured
+        return space.models(start, data, correction) if space.pays_off(data) else None
+    # On a GPU its small products were not measured; the correction of a layer within has other inputs in each step
+    if start.device.type != "cpu" or correction is not None:
         return None
     batch = max((step.rows.shape[1] for step in data.batches), default=1)
     activations = ActivationSpace.of(program, batch, len(data.batches))
     return None if activations is None else activations.models(start, data)
 
 
-def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> SampledModels:
+def _sampled_models(model: FlatModel, start: Tensor, data: BlockData, correction: Tensor | None) -> SampledModels:
     # The local models of a block: in closed forms where all layers have them, else client by client or by ``vmap``
     program = compile_program(model)
     if program is not None:
-        return StackedModels(program, start, data)
+        return StackedModels(program, start, data, correction)
     own = model.on(start.device)
     if start.device.type == "cpu" and trains_client_by_client(model):
-        return LoopedModels(LoopedGradients(own, image_format(model)), start, data)
-    return GeneralModels(StackedGradients(own), start, data)
+        return LoopedModels(LoopedGradients(own, image_format(model)), start, data, correction)
+    return GeneralModels(StackedGradients(own), start, data, correction)
 
 
 def _rows_of(

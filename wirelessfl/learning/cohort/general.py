@@ -74,8 +74,10 @@ class StackedGradients(GeneralGradients):
 class GeneralModels(MatrixModels):
     """k local models by the gradients of any module."""
 
-    def __init__(self, gradients: GeneralGradients, start: Tensor, data: BlockData) -> None:
-        super().__init__(start, data)
+    def __init__(
+        self, gradients: GeneralGradients, start: Tensor, data: BlockData, correction: Tensor | None = None
+    ) -> None:
+        super().__init__(start, data, correction)
         self.gradients = gradients
 
     @override

@@ -90,8 +90,10 @@ class LoopedModels(GeneralModels):
 
     gradients: LoopedGradients
 
-    def __init__(self, gradients: LoopedGradients, start: Tensor, data: BlockData) -> None:
-        super().__init__(gradients, start, data)
+    def __init__(
+        self, gradients: LoopedGradients, start: Tensor, data: BlockData, correction: Tensor | None = None
+    ) -> None:
+        super().__init__(gradients, start, data, correction)
 
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:

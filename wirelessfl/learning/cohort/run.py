@@ -1,6 +1,6 @@
 """The local models of a block of clients, and their local steps."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, Self
 
@@ -36,11 +36,13 @@ class LocalModels(Protocol):
         trained: Matrices (k, m_j) of coordinates, a row a client, that start at ``anchors``.
         accumulated: The accumulated gradient by each of them (k, m_j), which starts at zero.
         anchors: Of each matrix the values (m_j,) or () at the global model, for the proximal term.
+        corrections: Of each matrix what is added to every gradient (k, m_j), or None; empty where there is none.
     """
 
     trained: list[Tensor]
     accumulated: list[Tensor]
     anchors: list[Tensor]
+    corrections: Sequence[Tensor | None] = ()
 
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         """accumulated_j ← decay · accumulated_j + gradient of the mean batch loss, for the active rows.
@@ -63,8 +65,9 @@ class SampledModels(LocalModels, Protocol):
 class MatrixModels(SampledModels):
     """k local models whose coordinates are their parameters, the rows of one matrix (k, d)."""
 
-    def __init__(self, start: Tensor, data: BlockData) -> None:
+    def __init__(self, start: Tensor, data: BlockData, correction: Tensor | None = None) -> None:
         self.data = data
+        self.corrections = [correction]
         self.matrix = start.expand(data.clients, -1).clone()
         self.trained = [self.matrix]
         self.accumulated = [torch.zeros_like(self.matrix)]
@@ -81,6 +84,7 @@ class _Group(NamedTuple):
     trained: Tensor
     accumulated: Tensor
     anchor: Tensor
+    correction: Tensor | None
     state: OptimizerState
 
     def first(self, active: int) -> Self:
@@ -88,7 +92,9 @@ class _Group(NamedTuple):
         if active == len(self.trained):
             return self
         state = {name: rows[:active] for name, rows in self.state.items()}
-        return self._replace(trained=self.trained[:active], accumulated=self.accumulated[:active], state=state)
+        correction = None if self.correction is None else self.correction[:active]
+        trained, accumulated = self.trained[:active], self.accumulated[:active]
+        return self._replace(trained=trained, accumulated=accumulated, correction=correction, state=state)
 
 
 class VoidSteps(Exception):
@@ -151,13 +157,12 @@ class Trained:
 class LocalRun:
     """Optimizer state, losses and statistics of k clients while they train."""
 
-    def __init__(
-        self, models: LocalModels, training: LocalTraining, data: BlockData, correction: Tensor | None = None
-    ) -> None:
-        self.models, self.training, self.data, self.correction = models, training, data, correction
+    def __init__(self, models: LocalModels, training: LocalTraining, data: BlockData) -> None:
+        self.models, self.training, self.data = models, training, data
+        corrections = models.corrections or [None] * len(models.trained)
         self.groups = [
-            _Group(matrix, accumulated, anchor, training.optimizer.start(matrix))
-            for matrix, accumulated, anchor in zip(models.trained, models.accumulated, models.anchors, strict=True)
+            _Group(*parts, training.optimizer.start(parts[0]))
+            for parts in zip(models.trained, models.accumulated, models.anchors, corrections, strict=True)
         ]
         self.loss_sum = torch.zeros(data.clients, dtype=torch.float64, device=data.own_rows.device)
         self.transform_state: TransformState = {}
@@ -207,8 +212,8 @@ class LocalRun:
             group = whole.first(active)
             if training.prox_mu:
                 group.accumulated.add_(group.trained - group.anchor, alpha=training.prox_mu)
-            if self.correction is not None:
-                group.accumulated.add_(self.correction[:active])
+            if group.correction is not None:
+                group.accumulated.add_(group.correction)
             shape = group.trained.shape
             training.optimizer.step(group.trained, group.accumulated, group.state, training.learning_rate, step)
             returned("optimizer", training.optimizer, "step (parameters)", group.trained, shape)

@@ -141,8 +141,8 @@ _FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time on a CPU: its c
 class StackedModels(MatrixModels):
     """k local models by the closed forms of a program's layers."""
 
-    def __init__(self, program: Program, start: Tensor, data: BlockData) -> None:
-        super().__init__(start, data)
+    def __init__(self, program: Program, start: Tensor, data: BlockData, correction: Tensor | None = None) -> None:
+        super().__init__(start, data, correction)
         self.program = program
         self._views = views(program, self)
 

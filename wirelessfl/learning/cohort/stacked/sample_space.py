@@ -5,6 +5,8 @@ of the client's samples, ΔWᵀ = Xᵀ A. So A (n × outputs), one row a sample,
 outputs). The layer's outputs for the samples of a batch are then rows of X W₀ᵀ + (X Xᵀ) A + b, its gradient by A
 is δ placed in the rows of the batch, and X itself is touched three times a round instead of twice a step. In exact
 arithmetic both forms give the same update; momentum and the proximal term are linear and act on A as they do on W.
+A correction C, added to every gradient of W, leaves the span by a multiple of itself: ΔWᵀ = Xᵀ A + s Cᵀ, the gradient
+by s is 1 in every step, and the outputs have s X Cᵀ more.
 """
 
 from collections.abc import Sequence
@@ -29,25 +31,31 @@ _FEW_OUTPUTS = 32
 
 @dataclass(frozen=True)
 class SampleSpaceLinear(Layer):
-    """A first linear layer whose weights are coefficients A (k, n, outputs) and, if there is one, a bias.
+    """A first linear layer whose weights are coefficients A (k, n, outputs), a bias if there is one, and s (k, 1).
 
     Its inputs are rows (a, B) of the k · n samples of the block, client after client.
 
     Attributes:
         base: (k · n, outputs), X W₀ᵀ.
         gram: (k · n, n), X Xᵀ; None where A is never used before the end, in a round of one step.
+        has_bias: whether there is one.
+        along: (k · n, outputs), X Cᵀ; None without a correction, and then there is no s.
     """
 
     base: Tensor
     gram: Tensor | None
+    has_bias: bool
+    along: Tensor | None = None
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         outputs = self._rows(self.base, inputs)
         if self.gram is not None:
             outputs = torch.baddbmm(outputs, self._rows(self.gram, inputs), weights[0])
-        if len(weights) > 1:
+        if self.has_bias:
             outputs += weights[1].unsqueeze(1)
+        if self.along is not None and self.gram is not None:
+            outputs += weights[-1].unsqueeze(2) * self._rows(self.along, inputs)
         return outputs, inputs
 
     @staticmethod
@@ -62,8 +70,10 @@ class SampleSpaceLinear(Layer):
         """Gradient in sample space: δ in the rows of the batch, as ∂(X W₀ᵀ + X Xᵀ A)/∂W = δᵀX = (Xᵀδ)ᵀ."""
         coefficients = into[0].flatten(0, 1)
         coefficients.mul_(decay).index_add_(0, saved.flatten(), deltas[0].flatten(0, 1).to(coefficients.dtype))
-        if len(into) > 1:
+        if self.has_bias:
             add_to(into[1], deltas[1].sum(1), decay)
+        if self.along is not None:
+            into[-1].mul_(decay).add_(1.0)
 
 
 class SampleSpace:
@@ -105,17 +115,22 @@ class SampleSpace:
         step = samples * outputs * (2 * batch * (steps > 1) + 3 * _FLOPS_PER_ELEMENT)
         return once + steps * step < direct
 
-    def models(self, start: Tensor, data: BlockData) -> LocalModels:
-        """The local models of a block at the global model ``start`` (d,)."""
+    def models(self, start: Tensor, data: BlockData, correction: Tensor | None = None) -> LocalModels:
+        """The local models of a block at the global model ``start`` (d,), with a correction (k, d) of gradients."""
         # Before all else: where the updates of the last block lay there is room for these, until others take of it.
         updates = start.new_empty(data.clients, len(start))
         outputs, features = self.weight.shape
         first_weight, rest = start[: self.weight.size], start[self.weight.size :]
         inputs = data.own_inputs().flatten(2)
         base = _outputs(inputs, first_weight.view(outputs, features))
-        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
-        first = Step(SampleSpaceLinear(base, gram), (Slot(0, (inputs.shape[1], outputs)), *self.bias))
-        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, updates)
+        several = len(data.batches) > 1
+        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if several else None
+        slots, along = (Slot(0, (inputs.shape[1], outputs)), *self.bias), None
+        if correction is not None:
+            slots, own = (*slots, Slot(0, (1,), matrix=2)), self.weight.of([correction])
+            along = torch.bmm(inputs, own.transpose(1, 2)).flatten(0, 1) if several else base
+        first = Step(SampleSpaceLinear(base, gram, len(self.bias) > 0, along), slots)
+        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, updates, correction)
 
 
 def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
@@ -126,15 +141,21 @@ def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
 
 
 class SampleSpaceModels(LocalModels):
-    """k local models with the first layer in sample space, whose update is ΔW = Aᵀ X."""
+    """k local models with the first layer in sample space, whose update is ΔW = Aᵀ X + s C."""
 
-    def __init__(self, program: Program, inputs: Tensor, rest: Tensor, updates: Tensor) -> None:
-        self.program, self.inputs, self._updates = program, inputs, updates
+    def __init__(
+        self, program: Program, inputs: Tensor, rest: Tensor, updates: Tensor, correction: Tensor | None
+    ) -> None:
+        self.program, self.inputs, self._updates, self._correction = program, inputs, updates, correction
         clients, samples = inputs.shape[:2]
         coefficients = inputs.new_zeros(clients, program.steps[0].slots[0].size)
         self.trained = [coefficients, rest.expand(clients, -1).clone()]
-        self.accumulated = [torch.zeros_like(matrix) for matrix in self.trained]
         self.anchors = [inputs.new_zeros(()), rest]
+        if correction is not None:
+            self.trained.append(inputs.new_zeros(clients, 1))
+            self.anchors.append(inputs.new_zeros(()))
+            self.corrections = [None, correction[:, -len(rest) :] if len(rest) else None, None]
+        self.accumulated = [torch.zeros_like(matrix) for matrix in self.trained]
         self._first_rows = torch.arange(0, clients * samples, samples, device=inputs.device)[:, None]
         self._views = views(program, self)
 
@@ -146,12 +167,15 @@ class SampleSpaceModels(LocalModels):
 
     @override
     def updates(self) -> Tensor:
-        coefficients, rest = self.trained
+        coefficients, rest, *along = self.trained
         outputs = self.program.steps[0].slots[0].shape[1]
         features = self.inputs.shape[2]
-        updates = self._updates
-        first_weight, others = updates[:, : outputs * features], updates[:, outputs * features :]
+        updates, size = self._updates, outputs * features
+        first_weight, others = updates[:, :size], updates[:, size:]
+        if self._correction is not None:
+            torch.mul(self._correction[:, :size], along[0], out=first_weight)
         transposed = coefficients.view(len(rest), -1, outputs).transpose(1, 2)
-        add_product(first_weight.view(-1, outputs, features), transposed, self.inputs, 0.0)
+        decay = 0.0 if self._correction is None else 1.0
+        add_product(first_weight.view(-1, outputs, features), transposed, self.inputs, decay)
         torch.sub(rest, self.anchors[1], out=others)
         return updates
