@@ -196,16 +196,18 @@ def by_client(dataset: xr.Dataset) -> xr.Dataset:
 def _open(path: Path, group: str) -> xr.Dataset:
     import xarray as xr
 
+    from wirelessfl.trace.lazy import TraceBackend
+
     lengths = _committed_lengths(path)
     _check_present(path, group)
     with trace_errors(path):
-        dataset = xr.open_dataset(path, engine="h5netcdf", group=group)
-    committed = dataset.isel({name: slice(lengths[str(name)]) for name in dataset.dims if str(name) in lengths})
-    if group != ROOT.path and "round" in committed.dims:
-        with opened_trace(path) as file:
-            committed = committed.assign_coords(round=file["round"][: lengths["round"]])
-    committed.set_close(dataset.close)
-    return committed
+        dataset = xr.open_dataset(path, engine=TraceBackend, group=group, lengths=lengths)
+    if group == ROOT.path or "round" not in dataset.dims:
+        return dataset
+    with opened_trace(path) as file:
+        labelled = dataset.assign_coords(round=file["round"][: lengths["round"]])
+    labelled.set_close(dataset.close)
+    return labelled
 
 
 def _committed_lengths(path: Path) -> dict[str, int]:
