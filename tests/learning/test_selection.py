@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import wirelessfl as wfl
-from tests.simulation.scenarios import PLAN, run, small
+from tests.simulation.resuming import goes_on_to_the_same_bits
+from tests.simulation.scenarios import run, small
 from tests.statistics import assert_mean
-from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.learning.conformance import check_selection
 from wirelessfl.learning.selection import (
@@ -25,7 +26,6 @@ from wirelessfl.learning.selection import (
     SelectRoundRobin,
     SelectUniform,
 )
-from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status
 
@@ -151,24 +151,8 @@ def test_a_rule_from_outside_is_told_what_was_last_known(by: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["gains", "losses", "age"])
-def test_what_is_known_is_in_the_checkpoint(by: str) -> None:
-    scenario = small(**own(by))
-    whole = run(scenario)[0].state
-    first = build_simulation(scenario, PLAN)
-
-    class Enough(Exception):
-        pass
-
-    def stop(this: Any, _: Any) -> None:
-        if this.index == 3:
-            raise Enough
-
-    with pytest.raises(Enough):
-        first.run(stop)
-    rest = build_simulation(scenario, PLAN, SimulationState.from_mapping(first.state.as_mapping()))
-    rest.run(lambda this, batch: None)
-    assert rest.state.parameters.tobytes() == whole.parameters.tobytes()
-    np.testing.assert_array_equal(rest.state.memories["selection"]["heard_in"], whole.memories["selection"]["heard_in"])
+def test_what_is_known_is_in_the_checkpoint(by: str, tmp_path: Path) -> None:
+    goes_on_to_the_same_bits(small(**own(by)), tmp_path)
 
 
 @pytest.mark.parametrize("uplink", ["digital", "over_the_air"])

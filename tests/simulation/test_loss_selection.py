@@ -1,4 +1,4 @@
-"""Selection that follows losses: power of choice and Oort in runs, their query, their privacy, their state."""
+"""Selection that follows losses: power of choice and Oort in runs, their query, their state."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 import wirelessfl as wfl
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.statistics import assert_mean
-from wirelessfl.analysis.replay.ledger import recorded_ledger
-from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.losses import local_losses
-from wirelessfl.privacy.gaussian import gaussian_epsilon
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation
-from wirelessfl.simulation.state import SimulationState
 from wirelessfl.trace import EventKind, Status
 
 CHOICE: dict[str, Any] = {"scheme": "power_of_choice", "count": 2, "candidates": 4}
@@ -186,96 +183,9 @@ def test_the_pacer_admits_slower_clients_where_utility_falls() -> None:
 NOISY = {"loss_noise_std": 2.0, "loss_clip": 3.0}
 
 
-@pytest.mark.parametrize(
-    ("unit", "loss", "reach"), [("client", "fresh", 3.0), ("sample", "fresh", None), ("sample", "last", 3.0)]
-)
-def test_noisy_losses_are_composed_into_epsilon(unit: str, loss: str, reach: float | None) -> None:
-    """By hand: Σ (X/σ)² over the reports of each client, X = C, or C/n for a sample of n."""
-    chosen = scenario({**CHOICE, **NOISY, "loss": loss}, privacy={"unit": unit, "delta": 1e-5}, rounds=4)
-    simulation, rounds, _ = played(chosen)
-    samples, total = simulation.deployment.network.registry.samples, np.zeros(6)
-    for this in rounds:
-        asked = np.arange(6) if this.round.before.asked is None else this.round.before.asked
-        total[asked] += ((samples[asked] * 0 + 3.0 if reach else 3.0 / samples[asked]) / 2.0) ** 2
-        expected = float(gaussian_epsilon(math.sqrt(total.max()), 1e-5))
-        assert this.values["selection_epsilon"] == pytest.approx(expected, rel=1e-9)
-    assert math.isinf(rounds[-1].values["epsilon_accounted"])  # digital uploads carry no noise
-
-
-@pytest.mark.parametrize("selection", [{**CHOICE, **NOISY}, {**CHOICE, **NOISY, "loss": "last"}, {**OORT, **NOISY}])
-def test_over_the_air_all_who_might_have_been_selected_are_charged(selection: dict[str, Any]) -> None:
-    """μ² of each client: its reports, and whenever it might have been selected that of the dearest one."""
-    chosen = scenario(selection, uplink={"kind": "over_the_air"}, privacy={"unit": "client", "delta": 1e-5})
-    simulation, rounds, _ = played(chosen)
-    total = np.zeros(6)
-    for this in rounds:
-        asked = this.round.before.asked
-        might = np.arange(6) if asked is None else asked
-        (release,) = this.round.uplink_releases
-        spending = release.accounted(simulation.ledger.facts, simulation.ledger.statement).mu_squared
-        cost = np.zeros(6)
-        cost[might] = spending.max()
-        if asked is not None:
-            cost[release.clients] = spending
-        cost[might] += (3.0 / 2.0) ** 2
-        total += cost
-        expected = gaussian_epsilon(math.sqrt(total.max()), 1e-5)
-        assert this.values["epsilon_accounted"] == pytest.approx(float(expected), rel=1e-9)
-    assert math.isfinite(rounds[-1].values["epsilon_accounted"])
-    words = " ".join(simulation.ledger.why_different())
-    assert "with noise of standard deviation 2" in words and "Who is selected follows these reports" in words
-
-
-@pytest.mark.parametrize("selection", [CHOICE, {**CHOICE, "loss": "last"}, OORT])
-def test_losses_without_noise_leave_no_guarantee(selection: dict[str, Any]) -> None:
-    noise = {"mechanism": "gaussian", "noise_multiplier": 1.5, "clip": 1.0}
-    simulation, rounds, _ = played(scenario(selection, rounds=2, training__privacy=noise))
-    assert math.isinf(rounds[-1].values["epsilon_accounted"]) and math.isinf(rounds[-1].values["selection_epsilon"])
-    assert "clients report their losses without noise" in " ".join(simulation.ledger.why_different())
-
-
-def test_local_noise_and_noisy_losses_add_up() -> None:
-    noise = {"mechanism": "gaussian", "noise_multiplier": 1.5, "clip": 1.0}
-    found = {}
-    for std in (1e-1, 1e3, 1e6):
-        chosen = scenario({**CHOICE, "loss_noise_std": std}, rounds=3, training__privacy=noise)
-        found[std] = played(chosen)[1][-1].values["epsilon_accounted"]
-    assert found[1e-1] > found[1e3] >= found[1e6] and math.isfinite(found[1e-1])
-    assert found[1e3] == pytest.approx(found[1e6], rel=1e-2)
-
-
 @pytest.mark.parametrize("selection", [CHOICE, {**CHOICE, "loss": "last", **NOISY}, OORT, {**OORT, **NOISY}])
-def test_a_run_that_was_stopped_goes_on_to_the_same_bits(selection: dict[str, Any]) -> None:
-    chosen = scenario(selection, rounds=6, uplink={"kind": "over_the_air"})
-    whole, rounds, _ = played(chosen)
-    first = build_simulation(chosen, PLAN)
-
-    class Enough(Exception):
-        pass
-
-    def stop(this: FinishedRound, _: Any) -> None:
-        if this.index == 3:
-            raise Enough
-
-    with pytest.raises(Enough):
-        first.run(stop)
-    rest = build_simulation(chosen, PLAN, SimulationState.from_mapping(first.state.as_mapping()))
-    later: list[FinishedRound] = []
-    rest.run(lambda this, _: later.append(this))
-    assert rest.state.parameters.tobytes() == whole.state.parameters.tobytes()
-    for ours, theirs in zip(later, rounds[3:], strict=True):
-        np.testing.assert_array_equal(ours.slots["selection_score"], theirs.slots["selection_score"])
-        assert ours.values["epsilon_accounted"] == theirs.values["epsilon_accounted"]
-
-
-@pytest.mark.parametrize("selection", [{**CHOICE, **NOISY}, {**OORT, **NOISY}])
-def test_the_ledger_follows_from_the_trace_and_the_run_is_verified(tmp_path: Path, selection: dict[str, Any]) -> None:
-    chosen = scenario(selection, uplink={"kind": "over_the_air"}, privacy={"unit": "sample", "delta": 1e-5}, rounds=4)
-    result = wfl.simulate(chosen, tmp_path / "run", pictures=False, device="cpu")
-    again = recorded_ledger(tmp_path / "run" / "trace.h5")
-    assert again.epsilon_accounted() == pytest.approx(result.summary["epsilon_accounted"], rel=1e-12)
-    assert again.epsilon_published() == pytest.approx(result.summary["epsilon_published"], rel=1e-12)
-    assert verify(open_recording(tmp_path / "run" / "trace.h5")).difference is None
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(selection: dict[str, Any], tmp_path: Path) -> None:
+    goes_on_to_the_same_bits(scenario(selection, rounds=6, uplink={"kind": "over_the_air"}), tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["ideal", "over_the_air", "digital", "secure_aggregation"])

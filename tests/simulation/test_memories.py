@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
+from tests.simulation.resuming import bits, goes_on_to_the_same_bits, play
 from tests.simulation.scenarios import PLAN, small
-from tests.trace.traces import IDENTITY
 from wirelessfl.assembly import build_simulation
-from wirelessfl.errors import RunInterrupted
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import FinishedRound, SimulationState
-from wirelessfl.trace import EventBatch, load_checkpoint, save_checkpoint
+from wirelessfl.simulation import SimulationState
 
 MOVING = {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 4e3, "max_speed": 9e3}
 """So fast that waypoints are reached between two of these short rounds."""
@@ -85,55 +80,17 @@ SCENARIOS = {
 }
 
 
-def play(
-    scenario: Scenario, stop_after: int | None = None, state: SimulationState | None = None
-) -> tuple[SimulationState, list[FinishedRound], list[EventBatch]]:
-    """Run from a state, to the end or up to a round."""
-    simulation = build_simulation(scenario, PLAN, state)
-    rounds: list[FinishedRound] = []
-    events: list[EventBatch] = []
-
-    def keep(this: FinishedRound, batch: EventBatch) -> None:
-        rounds.append(this)
-        events.append(batch)
-        if this.index == stop_after:
-            raise RunInterrupted
-
-    with suppress(RunInterrupted):
-        simulation.run(keep)
-    return simulation.state, rounds, events
-
-
-def bits(value: Any) -> Any:
-    """A value as what two runs must agree in."""
-    if isinstance(value, dict):
-        return {name: bits(item) for name, item in value.items() if name != "wall_time"}
-    return np.asarray(value).tobytes()
-
-
 @pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("stop_after", [1, 4])
 def test_a_run_that_is_cut_off_goes_on_to_the_same_bits(name: str, stop_after: int, tmp_path: Path) -> None:
-    whole, rounds, events = play(SCENARIOS[name])
-    first, _, _ = play(SCENARIOS[name], stop_after)
-    save_checkpoint(tmp_path / "checkpoint.bin", first.as_mapping(), IDENTITY)
-    restored = SimulationState.from_mapping(load_checkpoint(tmp_path / "checkpoint.bin", IDENTITY))
-    assert bits(restored.as_mapping()) == bits(first.as_mapping())
-    resumed, rest, their_events = play(SCENARIOS[name], None, restored)
-    assert bits(resumed.as_mapping()) == bits(whole.as_mapping())
-    for one, other in zip(rounds[stop_after:], rest, strict=True):
-        assert bits(one.values) == bits(other.values)
-        assert bits(one.slots) == bits(other.slots)
-        assert bits(one.status) == bits(other.status)
-    for one_batch, other_batch in zip(events[stop_after:], their_events, strict=True):
-        assert bits(vars(one_batch)) == bits(vars(other_batch))
+    goes_on_to_the_same_bits(SCENARIOS[name], tmp_path, stop_after)
 
 
 @pytest.mark.filterwarnings("ignore:timing.deadline_s:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_remembered_is_used_and_grows_with_the_active_only(name: str) -> None:
-    state, _, _ = play(SCENARIOS[name], 2)
+    state = play(SCENARIOS[name], 2).state
     before = state.memories
     assert before and any(len(bits(memory)) for memory in before.values())
     seen = {int(node) for memory in before.values() for node in memory.get("nodes", ())}
@@ -141,7 +98,6 @@ def test_what_is_remembered_is_used_and_grows_with_the_active_only(name: str) ->
     blank = build_simulation(SCENARIOS[name], PLAN).deployment.memories
     nothing = {part: memory.state() for part, memory in blank.items()}
     forgetful = SimulationState.from_mapping({**state.as_mapping(), "memories": nothing})
-    _, forgotten, _ = play(SCENARIOS[name], None, forgetful)
-    _, kept, _ = play(SCENARIOS[name])
+    forgotten, kept = play(SCENARIOS[name], None, forgetful).rounds, play(SCENARIOS[name]).rounds
     later = [[(bits(this.slots), bits(this.status)) for this in rounds] for rounds in (forgotten, kept[2:])]
     assert later[0] != later[1], "a state without memories gives the same run"

@@ -11,6 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scaffold import train_locally
 from tests.simulation.scenarios import run, small
 from tests.simulation.test_federated_algorithms import LOUD, MOMENTUM, UPLINKS, weights_of_gradients
@@ -153,6 +154,12 @@ def test_who_cannot_finish_one_step_is_late_and_free_riders_never_are() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["fedavg", "fednova", "scaffold"])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(algorithm: str, tmp_path: Path) -> None:
+    whole, _ = goes_on_to_the_same_bits(stragglers(training__algorithm={"name": algorithm}, rounds=5), tmp_path)
+    assert all((this.slots["local_steps"] < STEPS).any() for this in whole.rounds[3:])
+
+
 def test_a_run_repeats_to_the_same_bits(tmp_path: Path) -> None:
     scenario = stragglers(rounds=4, training__algorithm={"name": "scaffold"})
     whole = api.simulate(scenario, tmp_path / "whole", pictures=False)

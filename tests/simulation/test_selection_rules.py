@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.statistics import assert_mean
 from wirelessfl.assembly import build_simulation
@@ -16,7 +18,6 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.state import SimulationState
 from wirelessfl.trace import Status
 
 DIGITAL, AIR = {"kind": "digital"}, {"kind": "over_the_air"}
@@ -182,29 +183,10 @@ def test_the_oldest_are_selected_again_until_they_are_heard() -> None:
 
 
 @pytest.mark.parametrize("selection", RULES)
-def test_a_run_that_was_stopped_goes_on_to_the_same_bits(selection: dict[str, Any]) -> None:
-    chosen = scenario(
-        selection, faults__availability=FAULTY, channel__correlation={"model": "gauss_markov", "doppler_hz": 0.2}
-    )
-    whole, rounds, _ = run(chosen)
-    first = build_simulation(chosen, PLAN)
-
-    class Enough(Exception):
-        pass
-
-    def stop(this: FinishedRound, _: Any) -> None:
-        if this.index == 3:
-            raise Enough
-
-    with pytest.raises(Enough):
-        first.run(stop)
-    rest = build_simulation(chosen, PLAN, SimulationState.from_mapping(first.state.as_mapping()))
-    later: list[FinishedRound] = []
-    rest.run(lambda this, _: later.append(this))
-    assert rest.state.parameters.tobytes() == whole.state.parameters.tobytes()
-    for ours, theirs in zip(later, rounds[3:], strict=True):
-        np.testing.assert_array_equal(ours.clients, theirs.clients)
-        np.testing.assert_array_equal(ours.slots["selection_score"], theirs.slots["selection_score"])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(selection: dict[str, Any], tmp_path: Path) -> None:
+    moving = {"model": "gauss_markov", "doppler_hz": 0.2}
+    chosen = scenario(selection, faults__availability=FAULTY, channel__correlation=moving)
+    goes_on_to_the_same_bits(chosen, tmp_path)
 
 
 def test_last_known_gains_are_those_of_the_last_transmission() -> None:

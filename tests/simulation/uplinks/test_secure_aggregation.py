@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.uplinks.cells import Play, play
-from tests.trace.traces import IDENTITY
 from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.radio.digital_links import Link
@@ -20,10 +20,9 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.records import Round, SecAggRecord
-from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecureUplink
 from wirelessfl.streams import Streams
-from wirelessfl.trace import EventKind, SecAggStage, Status, load_checkpoint, save_checkpoint
+from wirelessfl.trace import EventKind, SecAggStage, Status
 
 PROTOCOLS = ("pairwise_prf", "secagg", "secagg_plus")
 FAST = Link(1e-9)
@@ -394,27 +393,9 @@ def test_a_masked_input_of_a_failed_attempt_is_refused_in_the_next() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_run_that_is_resumed_ends_with_the_same_bits(protocol: str, tmp_path: Any) -> None:
     scenario = secure(protocol, rounds=4, dropout={"masked_input": 0.2})
-    whole, rounds, _ = run(scenario)
-    first = build_simulation(scenario, PLAN)
-    kept: list[FinishedRound] = []
-
-    class Stop(Exception):
-        pass
-
-    def keep(this: FinishedRound, _: Any) -> None:
-        kept.append(this)
-        save_checkpoint(tmp_path / "c", first.state.as_mapping(), IDENTITY)
-        if this.index == 2:
-            raise Stop
-
-    with pytest.raises(Stop):
-        first.run(keep)
-    second = build_simulation(scenario, PLAN, SimulationState.from_mapping(load_checkpoint(tmp_path / "c", IDENTITY)))
-    second.run(lambda this, _: kept.append(this))
-    np.testing.assert_array_equal(second.state.parameters, whole.state.parameters)
-    assert second.state.uplink_memory == whole.state.uplink_memory
-    for one, other in zip(kept, rounds, strict=True):
-        np.testing.assert_array_equal(one.status, other.status)
+    whole, rest = goes_on_to_the_same_bits(scenario, tmp_path, 2)
+    assert rest.state.uplink_memory == whole.state.uplink_memory
+    for one, other in zip(whole.rounds[2:], rest.rounds, strict=True):
         for name, column in record_of(one).costs.items():
             np.testing.assert_array_equal(column, record_of(other).costs[name])
 
