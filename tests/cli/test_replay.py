@@ -16,7 +16,7 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.paired import PairedRow
 from wirelessfl.cli import main
-from wirelessfl.cli.replay import _print_paired
+from wirelessfl.cli.replay_tables import print_paired
 
 
 def replay(*arguments: str | Path) -> Result:
@@ -107,7 +107,7 @@ def test_a_table_of_two_runs_is_in_percent_and_says_zero_where_only_rounding_dif
         PairedRow("test_accuracy", "test accuracy", "", 0.8635, 0.8735, 0.01, 0.005),
         PairedRow("airtime", "airtime", "s", 0.0625, 0.0625, 8.674e-19, -8.674e-19),
     ]
-    _print_paired(rows, 1, 3, Path("paired.png"))
+    print_paired(rows, 1, 3, Path("paired.png"))
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "test accuracy (%) 86.35 87.35 +1 +0.5" in lines
     assert "airtime (s) 0.0625 0.0625 0 0" in lines

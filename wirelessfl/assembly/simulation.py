@@ -1,22 +1,14 @@
-"""The whole simulation of a scenario, and the header of its trace."""
+"""The whole simulation of a scenario."""
 
-import json
-import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.data import build_population, on_device
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_uploads
-from wirelessfl.assembly.inputs import fingerprints, folders_of_data, found
+from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.jammer_power import check_jammer_power
 from wirelessfl.assembly.learning import build_algorithm, build_model, build_robust_rule, build_training
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
@@ -34,12 +26,10 @@ from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
-from wirelessfl.processor import processor_name
 from wirelessfl.radio import Network, Registry
-from wirelessfl.scenario import Scenario, dump_scenario
-from wirelessfl.scenario.scenario import outside_sources
+from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.timing import Asynchronous, Quorum
-from wirelessfl.scenario.uplink import DigitalLink, SecureAggregation, jammer_of
+from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
@@ -47,9 +37,7 @@ from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
 from wirelessfl.simulation.uplinks import CapacityUplink, DigitalUplink, OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
-from wirelessfl.streams import STREAM_VERSION, Streams
-from wirelessfl.trace import GAIN_AXES, JAMMER_AXIS, TraceHeader, scenario_digest, source_attributes
-from wirelessfl.version import package_version
+from wirelessfl.streams import Streams
 
 
 def build_faults(scenario: Scenario) -> Faults:
@@ -148,12 +136,6 @@ def build_simulation(
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
 
 
-def _gains_of_messages(scenario: Scenario, parts: Deployment) -> tuple[int, int, int]:
-    # Blocks, groups of subcarriers and antennas of the gains that messages leave in the trace; ideal uplinks have none
-    clients = parts.network.clients
-    return (1, clients.groups, len(clients.antennas)) if isinstance(scenario.uplink, DigitalLink) else (1, 1, 1)
-
-
 def _recall(state: SimulationState, deployment: Deployment, ledger: Ledger) -> None:
     # What a run that goes on remembers of channels, faults and spent privacy
     if state.round_index > 0:
@@ -234,81 +216,3 @@ def build_wait_for(scenario: Scenario) -> WaitFor:
         return WaitFor(1.0, None, *limits)
     fraction, count = timing.wait_for.fraction, timing.wait_for.count
     return WaitFor(1.0 if fraction is None else fraction, count, *limits)
-
-
-def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> TraceHeader:
-    """The header of a new trace in a folder."""
-    data_folders = folders_of_data(scenario, folder)
-    parts, statement = simulation.deployment, simulation.ledger.statement
-    plan, model = parts.learner.plan, parts.learner.model
-    text = dump_scenario(scenario)
-    air = parts.uplink
-    # Axes of gains that are longer than 1 are told; without a slot nobody jams
-    of_slot = (*air.gain_shape, air.jammer_antennas) if isinstance(air, OverTheAir) else None
-    gains = (*_gains_of_messages(scenario, parts), 1) if of_slot is None else of_slot
-    return TraceHeader(
-        attributes={
-            "name": scenario.name,
-            "scenario": text,
-            "scenario_digest": scenario_digest(text),
-            "seed": scenario.seed,
-            "stream_version": STREAM_VERSION,
-            "run_id": secrets.token_hex(16),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "package_version": package_version(),
-            "torch_version": str(torch.__version__),
-            "processor": processor_name(),
-            "device": plan.device,
-            "plan": json.dumps(asdict(plan)),
-            **source_attributes(outside_sources(scenario)),
-            "delta": statement.delta,
-            "dimension": model.dimension,
-            "total_samples": parts.network.registry.total_samples,
-            "data_fingerprint": json.dumps(fingerprints(scenario, parts.learner.population)),
-            **({"data_folders": json.dumps(data_folders)} if data_folders else {}),
-        },
-        privacy={
-            "delta": statement.delta,
-            "unit": statement.unit,
-            "adjacency": statement.adjacency,
-            "adversary": statement.adversary,
-            "colluding": statement.colluding,
-            "total_samples": parts.network.registry.total_samples,
-            "largest_weight": simulation.ledger.facts.largest_weight,
-        },
-        model={
-            "dimension": model.dimension,
-            "parameters": json.dumps(model.shapes),
-            **({"frozen": json.dumps(model.frozen)} if model.frozen else {}),
-        },
-        secagg=_secure_aggregation(scenario.uplink) if isinstance(scenario.uplink, SecureAggregation) else None,
-        gain_axes={axis: size for axis, size in zip((*GAIN_AXES, JAMMER_AXIS), gains, strict=True) if size > 1},
-    )
-
-
-def _secure_aggregation(uplink: SecureAggregation) -> dict[str, str | int]:
-    return {"protocol": uplink.protocol, "ring_bits": uplink.bits, "weights_hidden": int(uplink.hide_weights)}
-
-
-def closing_attributes(simulation: Simulation) -> dict[str, str]:
-    """Attributes known at the end alone: the ledger's words, and the kinds of its releases."""
-    return {
-        "why_different": json.dumps(simulation.ledger.why_different(), ensure_ascii=False),
-        "release_settings": json.dumps(list(simulation.state.release_settings)),
-    }
-
-
-def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:
-    """The columns over clients, for those that were active: a trace grows with the active clients."""
-    registry, ledger = simulation.deployment.network.registry, simulation.ledger
-    clients = np.sort(ledger.state()["clients"]).astype(np.int64)
-    published, accounted = ledger.client_epsilons()
-    return {
-        "client": clients,
-        "samples": registry.samples[clients],
-        "weight": registry.weight(clients),
-        "power_budget": np.full(len(clients), registry.power_budget),
-        "distance": simulation.deployment.network.last_distances(clients),
-        "client_epsilon_published": published[clients],
-        "client_epsilon_accounted": accounted[clients],
-    }

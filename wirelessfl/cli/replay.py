@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirelessfl.cli.replay_tables import NAMES_SHOWN, print_comparison, print_paired
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
     figures_option,
     json_option,
-    open_console,
     plugins_option,
     refuse_figure_options,
     remark,
@@ -26,14 +26,10 @@ if TYPE_CHECKING:
     from wirelessfl.analysis.pack.layout import PackedRun
     from wirelessfl.analysis.replay.comparison import Comparison
     from wirelessfl.analysis.replay.export import Format
-    from wirelessfl.analysis.replay.paired import PairedRow
     from wirelessfl.analysis.replay.recording import Recording
     from wirelessfl.cli.archive import Unpacked
     from wirelessfl.scenario import Resolved
     from wirelessfl.summary.style import FigureFormat
-
-_NAMES_SHOWN = 6
-_ROUNDING = 1e-12  # of a number: less is no difference of two
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,7 @@ def _verify_every(archive: Unpacked, out: Path | None, wish: Wish) -> None:
         say(to_json({"runs": answers}), nl=False)
     differing = [f"{one['id']} ({one['label']})" for one in answers if one["error"] is not None]
     if differing:
-        listed = ", ".join(differing[:_NAMES_SHOWN]) + (", …" if len(differing) > _NAMES_SHOWN else "")
+        listed = ", ".join(differing[:NAMES_SHOWN]) + (", …" if len(differing) > NAMES_SHOWN else "")
         raise CheckFailed(f"{archive.archive.path}: {len(differing)} of {len(runs)} runs differ: {listed}")
 
 
@@ -199,7 +195,7 @@ def _look(recording: Recording, name: str, out: Path | None, folder: Path, wish:
     if comparison is not None:
         answer |= {"verified_numbers": comparison.numbers, "verified": comparison.as_mapping()}
         if shown:
-            _print_comparison(recording, comparison)
+            print_comparison(recording, comparison)
     if rows:
         answer["ledgers"] = [asdict(row) for row in rows]
         if shown:
@@ -238,23 +234,6 @@ def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: 
     return comparison
 
 
-def _print_comparison(recording: Recording, comparison: Comparison) -> None:
-    say(
-        f"verified: {comparison.numbers:,} of {comparison.of_numbers:,} numbers and "
-        f"{comparison.attributes:,} of {comparison.of_attributes:,} attributes are the same, bit for bit "
-        f"(rounds {recording.first} to {recording.last})"
-    )
-    for reason in dict.fromkeys(one.reason for one in comparison.left_out):
-        names = [one.name for one in comparison.left_out if one.reason == reason]
-        count = sum(one.numbers for one in comparison.left_out if one.reason == reason)
-        listed = ", ".join(names) if len(names) <= _NAMES_SHOWN else f"{len(names)} datasets and attributes"
-        say(
-            f"not compared: {listed}"
-            + (f" ({count:,} number{'s' if count > 1 else ''})" if count else "")
-            + f": {reason}"
-        )
-
-
 def _counterfactual(recording: Recording, resolved: Resolved, folder: Path, wish: Wish) -> dict[str, Any]:
     # Paired comparison of a run of the changed policy with the recording, as JSON values
     from wirelessfl.analysis.replay.counterfactual import run_counterfactual
@@ -284,7 +263,7 @@ def _counterfactual(recording: Recording, resolved: Resolved, folder: Path, wish
             f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law"
         )
     if wish.shown:
-        _print_paired(rows, recording.first, last, picture)
+        print_paired(rows, recording.first, last, picture)
     return {
         "rounds": [recording.first, last],
         "channels_asked": coverage.asked,
@@ -293,32 +272,3 @@ def _counterfactual(recording: Recording, resolved: Resolved, folder: Path, wish
         "picture": None if picture is None else str(picture),
         "trace": str(folder / "trace.h5"),
     }
-
-
-def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path | None) -> None:
-    from rich.text import Text
-
-    from wirelessfl.cli.console import print_table
-    from wirelessfl.trace import axis_scale
-
-    def cells(row: PairedRow) -> Iterator[str]:
-        scale = axis_scale(row.name)
-        unit = "%" if scale != 1.0 else row.unit
-        yield f"{row.words} ({unit})" if unit else row.words
-        # Numbers that are equal but for rounding have no difference
-        rounding = _ROUNDING * max(abs(row.recorded), abs(row.changed))
-        yield from (_number_text(scale * number) for number in (row.recorded, row.changed))
-        for difference in (row.difference, row.mean_round_difference):
-            yield _number_text(0.0 if abs(difference) <= rounding else scale * difference, signed=True)
-
-    print_table(
-        ("changed − recorded", "recorded", "changed", "difference", "mean over rounds"), map(cells, rows), numbers=True
-    )
-    open_console().print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
-    if picture is not None:
-        say(f"picture  {picture}")
-
-
-def _number_text(value: float, *, signed: bool = False) -> str:
-    special = {"nan": "–", "inf": "∞", "-inf": "−∞", "0": "0", "-0": "0"}
-    return special.get(f"{value:g}", f"{value:+.4g}" if signed else f"{value:.4g}")

@@ -3,14 +3,14 @@
 Only what the scenario alone can tell; what needs the data (more clients than samples) is checked when they are read.
 """
 
-from wirelessfl.scenario.algorithm import FedAvg, FedProx
 from wirelessfl.scenario.array_consistency import array_power_rules
+from wirelessfl.scenario.asynchronous_consistency import asynchronous_rules
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.data import ExternalDataset, Synthetic
 from wirelessfl.scenario.downlink_consistency import downlink_rules
 from wirelessfl.scenario.geography import Hierarchical
 from wirelessfl.scenario.mac_consistency import mac_rules
-from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, MedianClip
+from wirelessfl.scenario.mechanism import ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.own_data import OwnData
@@ -31,13 +31,11 @@ from wirelessfl.scenario.radio_consistency import radio_rules
 from wirelessfl.scenario.robust_consistency import robust_rules
 from wirelessfl.scenario.role_consistency import role_rules
 from wirelessfl.scenario.sections import Sections
-from wirelessfl.scenario.selection import ByChannel, SelectAll, SelectPowerOfChoice, SelectUniform
+from wirelessfl.scenario.selection import ByChannel, SelectPowerOfChoice
 from wirelessfl.scenario.spatial_consistency import spatial_rules
-from wirelessfl.scenario.timing import Asynchronous, Quorum
+from wirelessfl.scenario.timing import Quorum
 from wirelessfl.scenario.uplink import (
-    Digital,
     Ideal,
-    OverTheAir,
     jammer_of,
     transmits_in_watts,
 )
@@ -47,7 +45,7 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 def scenario_rules(scenario: Sections) -> list[Rule]:
     """Rules between the sections."""
     of_the_radio = (downlink_rules, array_power_rules, spatial_rules, mac_rules, modulation_rules, radio_rules)
-    own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
+    own = (_data, _model, _clients, _energy, _mechanism, asynchronous_rules, _profile)
     return [
         rule
         for rules_of in (*own, uplink_rules, *of_the_radio, role_rules, robust_rules, partial_work_rules)
@@ -206,72 +204,6 @@ def _mechanism(scenario: Sections) -> list[Rule]:
             "training.privacy.clipping.name",
             "median with the synthetic set in its natural partition, where no common pool has public samples",
             "another rule, or another partition",
-        ),
-    ]
-
-
-def _asynchronous(scenario: Sections) -> list[Rule]:
-    aggregation, timing, uplink = scenario.aggregation, scenario.timing, scenario.uplink
-    if not isinstance(aggregation, Asynchronous):
-        return []
-    mode, most = "with aggregation.mode: asynchronous", scenario.clients.most
-    why = "a sum over the air" if isinstance(uplink, OverTheAir) else "a masked sum"
-    selection, algorithm, mechanism = scenario.clients.selection, scenario.training.algorithm, scenario.training.privacy
-    known = isinstance(selection, SelectAll | SelectUniform)
-    return [
-        (
-            not isinstance(uplink, Digital | Ideal),
-            "uplink.kind",
-            f"{uplink.kind} {mode}",
-            f"digital | ideal; {why} needs clients that send at the same time",
-        ),
-        (
-            isinstance(uplink, Digital) and uplink.access == "tdma",
-            "uplink.access",
-            f"tdma {mode}",
-            "ofdma: clients do not take turns",
-        ),
-        (
-            not isinstance(algorithm, FedAvg | FedProx),
-            "training.algorithm.name",
-            f"{algorithm.name} {mode}",
-            "fedavg | fedprox",
-        ),
-        (
-            timing.deadline_s is not None,
-            "timing.deadline_s",
-            f"{timing.deadline_s} {mode}",
-            "null: no update is too late",
-        ),
-        (
-            isinstance(timing.wait_for, Quorum),
-            "timing.wait_for",
-            f"a part of the clients {mode}",
-            "all; aggregation.buffer is the number of updates of a step",
-        ),
-        (
-            not known,
-            "clients.selection.scheme",
-            f"{selection.scheme} {mode}",
-            "all | uniform, whose count is the number of clients at work",
-        ),
-        (
-            known and aggregation.buffer > most,
-            "aggregation.buffer",
-            str(aggregation.buffer),
-            f"at most {most}, the clients at work at a time",
-        ),
-        (
-            isinstance(mechanism, GradientNoise | ExternalMechanism) and mechanism.unit == "client",
-            "training.privacy.unit",
-            f"client {mode}",
-            "sample: noise on a weighted sum of clients chosen at random is accounted for rounds only",
-        ),
-        (
-            isinstance(mechanism, GradientNoise | ExternalMechanism) and isinstance(mechanism.clipping, DynamicClip),
-            "training.privacy.clipping.name",
-            f"dynamic {mode}",
-            "another rule: its noise depends on the round, and the updates of a step come from several rounds",
         ),
     ]
 

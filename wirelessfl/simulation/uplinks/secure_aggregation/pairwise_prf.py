@@ -30,8 +30,9 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime, ProtocolMessage, seconds, ticks
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import energy_on_air
+from wirelessfl.simulation.uplinks.secure_aggregation.protocol_run import Outcome, ProtocolRun
 from wirelessfl.simulation.uplinks.secure_aggregation.transport import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.uplink import Outcome, ProtocolRun, SecureUplink
+from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
 from wirelessfl.trace import EventKind, SecAggStage
 
 NONCE = "pairwise_prf_nonce"

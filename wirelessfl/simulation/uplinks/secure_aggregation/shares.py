@@ -28,8 +28,9 @@ from wirelessfl.secagg import (
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import ProtocolMessage
 from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.uplinks.secure_aggregation.protocol_run import Outcome, ProtocolRun
 from wirelessfl.simulation.uplinks.secure_aggregation.transport import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.uplink import Outcome, ProtocolRun, SecureUplink
+from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
 
 
 @dataclass(frozen=True, kw_only=True)
