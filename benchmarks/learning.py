@@ -1,7 +1,8 @@
 """Algorithms against federated averaging, and the choice of the largest coordinates.
 
-A round of W1 with files, in processor time, of one algorithm over that of FedAvg: rows that clients keep are trained
-with, sent, and part of the checkpoint. Top-k is what one client takes on one thread, encoded and decoded.
+A round of W1 over the air, in processor time, of one algorithm over that of FedAvg: rows that clients keep are trained
+with, sent, and part of the checkpoint, which is written after every round. Top-k is what one client takes on one
+thread, encoded and decoded.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.measurement import Case, Runner, Sample, steady
-from benchmarks.recorded import time_scenario
+from benchmarks.phases import PartTimes
+from benchmarks.recorded import prepare, time_simulation
 from benchmarks.workloads import UplinkKind, Workload
 from wirelessfl.learning.compression import TopK
 from wirelessfl.scenario import Scenario
+from wirelessfl.trace import CheckpointWriter
 
 GROUP = "algorithms"
 TOP_K = "top-k"
@@ -35,21 +40,31 @@ def with_algorithm(workload: Workload, name: str, uplink: UplinkKind) -> Scenari
     return Scenario.model_validate(content)
 
 
-def algorithm_cases(workload: Workload, threads: int, runner: Runner) -> list[Case]:
-    """Processor time of a round with each algorithm over that with FedAvg."""
+def time_round(scenario: Scenario, threads: int) -> tuple[float, float]:
+    """Processor seconds of a round, and those of its checkpoint: the medians without the first."""
+    times, spent, simulation = PartTimes(), [0.0], prepare(scenario, threads)
+    saved = times.counted("checkpoint", CheckpointWriter.save)
+    with mock.patch.object(CheckpointWriter, "save", saved):
+        rounds = time_simulation(simulation, scenario, lambda: spent.append(times.seconds["checkpoint"]))
+    return steady(rounds.cpu_seconds), steady(after - before for before, after in pairwise(spent))
 
-    def measure(name: str, uplink: UplinkKind) -> Sample:
+
+def algorithm_cases(workload: Workload, threads: int, runner: Runner) -> list[Case]:
+    """Processor time of a round with each algorithm over that with FedAvg, with and without its checkpoint."""
+
+    def measure(name: str, saves: bool) -> Sample:
         plain, other = (
-            steady(runner(partial(time_scenario, with_algorithm(workload, each, uplink), threads))[0].cpu_seconds)
+            runner(partial(time_round, with_algorithm(workload, each, "over_the_air"), threads))[0]
             for each in ("fedavg", name)
         )
-        return Sample(other / plain, other)
+        first, second = (whole - (0.0 if saves else saving) for whole, saving in (plain, other))
+        return Sample(second / first, second)
 
-    uplinks: tuple[UplinkKind, ...] = ("ideal", "over_the_air")
+    whole = {"": True, ", less the checkpoint": False}
     return [
-        Case(GROUP, f"{title}, {workload.name}, {uplink}", "× FedAvg, CPU", partial(measure, name, uplink), most=3)
+        Case(GROUP, f"{title}, {workload.name}{words}", "× FedAvg, CPU", partial(measure, name, saves), most=3)
         for title, name in ALGORITHMS.items()
-        for uplink in uplinks
+        for words, saves in whole.items()
     ]
 
 

@@ -89,6 +89,28 @@ def test_round_trip_keeps_what_text_formats_lose(tmp_path: Path) -> None:
     assert_same(load_checkpoint(tmp_path / "c", IDENTITY), state)
 
 
+def test_large_arrays_of_every_layout_come_back(tmp_path: Path) -> None:
+    """Larger than what is copied before it is written; transposed, strided, backwards, big-endian, read-only, text."""
+    whole = np.random.default_rng(1).standard_normal((300, 200))
+    frozen = whole.copy()
+    frozen.flags.writeable = False
+    state: dict[str, Any] = {
+        "whole": whole,
+        "transposed": whole.T,
+        "strided": whole[::2, 1:],
+        "backwards": whole[::-1],
+        "big-endian": whole.astype(">f4"),
+        "frozen": frozen,
+        "complex": whole + 1j,
+        "bool": whole > 0,
+        "text": np.full(9000, b"wirelessfl"),
+        "empty": np.zeros((0, 70000)),
+        "scalar": np.bytes_(b"x" * 70_000),
+    }
+    save_checkpoint(tmp_path / "c", state, IDENTITY)
+    assert_same(load_checkpoint(tmp_path / "c", IDENTITY), state)
+
+
 def test_loaded_arrays_can_be_written(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "c", {"w": np.zeros(3)}, IDENTITY)
     loaded = load_checkpoint(tmp_path / "c", IDENTITY)

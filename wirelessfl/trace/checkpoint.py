@@ -39,6 +39,8 @@ _HASH_BYTES = 32
 _LENGTH_BYTES = 8
 _START = len(_MAGIC) + _HASH_BYTES
 _ARRAY_KINDS = "biufcS"
+_LARGE = 2**16  # bytes
+_Bytes = bytes | memoryview
 # What reading a tree that no run left may raise.
 _NONSENSE = (AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError, TypeError, ValueError)
 
@@ -97,17 +99,20 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
             OutputError: The folder or the disk cannot take it, or could not take the one before.
             ValueError: A key that is no text, or a value of another type.
         """
-        arrays: list[bytes] = []
+        arrays: list[_Bytes] = []
         content = _encode_mapping({"run": asdict(self._identity), "state": state}, arrays, "")
         tree = json.dumps(content, allow_nan=False).encode()
-        body = b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])
+        parts = [len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays]
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
         self.settle()
         new = new_checkpoint(self._path)
         with output_errors(self._path), removed_on_failure(new):
             new.unlink(missing_ok=True)  # it may be a link that leads elsewhere
             with new.open("wb") as file:
-                file.write(_MAGIC + hashlib.sha256(body).digest())
-                file.write(body)
+                file.write(_MAGIC + digest.digest())
+                file.writelines(parts)
         self._settling = self._thread.submit(_take_place, new, self._path)
 
     def settle(self) -> None:
@@ -209,13 +214,13 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
     return state
 
 
-def _encode_mapping(state: State, arrays: list[bytes], place: str) -> dict[str, Any]:
+def _encode_mapping(state: State, arrays: list[_Bytes], place: str) -> dict[str, Any]:
     for key in state:
         precondition(isinstance(key, str), f"checkpoint: key {key!r} in {place or 'the state'} is no text")
     return {"map": {key: _encode(value, arrays, f"{place}{key}") for key, value in state.items()}}
 
 
-def _encode(value: object, arrays: list[bytes], place: str) -> Any:
+def _encode(value: object, arrays: list[_Bytes], place: str) -> Any:
     # One value as JSON; everything but text, truth and None is a one-key object that names its type.
     match value:
         case None | bool() | str():
@@ -224,7 +229,7 @@ def _encode(value: object, arrays: list[bytes], place: str) -> Any:
             words = "allowed are boolean, integer, real, complex and bytes"
             precondition(value.dtype.kind in _ARRAY_KINDS, f"checkpoint: {place} has dtype {value.dtype}; {words}")
             offset = sum(map(len, arrays))
-            arrays.append(value.tobytes())
+            arrays.append(_bytes_of(value))
             kind = "scalar" if isinstance(value, np.generic) else "array"
             return {kind: [value.dtype.str, list(value.shape), offset]}
         case int():
@@ -236,6 +241,13 @@ def _encode(value: object, arrays: list[bytes], place: str) -> Any:
     raise ValueError(
         f"checkpoint: {place} is {instance_of(type(value))}; allowed are arrays, numbers, text and mappings"
     )
+
+
+def _bytes_of(value: np.generic | NDArray[Any]) -> _Bytes:
+    # The bytes in C order; of large arrays they are not copied
+    if value.nbytes < _LARGE or not value.flags.c_contiguous:
+        return value.tobytes()
+    return value.reshape(-1).view(np.uint8).data
 
 
 def _decode(node: Any, data: memoryview) -> Any:

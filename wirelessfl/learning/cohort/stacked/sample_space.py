@@ -55,7 +55,7 @@ class SampleSpaceLinear(Layer):
         if self.has_bias:
             outputs += weights[1].unsqueeze(1)
         if self.along is not None and self.gram is not None:
-            outputs += weights[-1].unsqueeze(2) * self._rows(self.along, inputs)
+            outputs.addcmul_(self._rows(self.along, inputs), weights[-1].unsqueeze(2))
         return outputs, inputs
 
     @staticmethod
