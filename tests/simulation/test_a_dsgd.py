@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_waveforms import COMBINATIONS
 from wirelessfl.assembly import build_simulation
@@ -67,12 +67,8 @@ def test_half_the_symbols_take_half_the_airtime() -> None:
 
 
 def test_a_resumed_run_keeps_its_residuals_to_the_bit(tmp_path: Any) -> None:
-    scenario = a_dsgd(rounds=4)
-    whole = run(scenario)[0]
-    rest = resumed(scenario, tmp_path)
-    assert rest.state.parameters.tobytes() == whole.state.parameters.tobytes()
-    for client, row in whole.state.memories["error_feedback"].items():
-        assert rest.state.memories["error_feedback"][client].tobytes() == row.tobytes()
+    whole, _ = goes_on_to_the_same_bits(a_dsgd(rounds=4), tmp_path)
+    assert whole.state.memories["error_feedback"]
 
 
 @pytest.mark.parametrize(

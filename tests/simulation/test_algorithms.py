@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from torch import Tensor
 
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scaffold import PlainLoop, Scaffold
 from tests.simulation.scenarios import run, small
 from wirelessfl.assembly.power_control import gradient_step
@@ -122,14 +122,8 @@ def test_a_few_bits_are_rounded_vector_by_vector() -> None:
 
 @pytest.mark.parametrize("uplink", ["ideal", "over the air", "secure aggregation"])
 def test_a_resumed_run_keeps_its_control_variates_to_the_bit(uplink: str, tmp_path: Any) -> None:
-    scenario = controlled(uplink=UPLINKS[uplink])
-    whole, _, _ = run(scenario)
-    rest = resumed(scenario, tmp_path)
-    assert rest.state.parameters.tobytes() == whole.state.parameters.tobytes()
-    assert rest.state.server_memory["control"].tobytes() == whole.state.server_memory["control"].tobytes()
-    assert rest.state.client_rows.keys() == whole.state.client_rows.keys()
-    for name, rows in whole.state.client_rows.items():
-        assert rows.tobytes() == rest.state.client_rows[name].tobytes()
+    whole, _ = goes_on_to_the_same_bits(controlled(uplink=UPLINKS[uplink]), tmp_path)
+    assert "control" in whole.state.server_memory and "control" in whole.state.client_rows
 
 
 def test_control_variates_conform() -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scaffold import train_locally
 from tests.simulation.scenarios import run, small
 from tests.simulation.test_federated_algorithms import MOMENTUM, UPLINKS
@@ -113,8 +113,7 @@ def test_nothing_of_personal_models_reaches_global_model_or_ledger(algorithm: di
 
 
 def test_a_run_goes_on_with_its_personal_models(tmp_path: Path) -> None:
-    scenario = personal()
-    whole, rest = run(scenario)[0], resumed(scenario, tmp_path)
+    whole, rest = (played.simulation for played in goes_on_to_the_same_bits(personal(), tmp_path))
     assert whole.deployment.personal is not None and rest.deployment.personal is not None
     ours, theirs = whole.deployment.personal.kept.by_client, rest.deployment.personal.kept.by_client
     assert ours.keys() == theirs.keys()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import wirelessfl as wfl
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_waveforms import COMBINATIONS
 from tests.statistics import assert_variance_gaussian
@@ -178,8 +178,7 @@ def test_updates_that_diverged_count_as_zeros() -> None:
 
 def test_a_run_goes_on_from_a_checkpoint_and_repeats_to_the_same_bits(tmp_path: Path) -> None:
     scenario = ris_fl(uplink__receiver={"antennas": 3, "combiner": "max_min"}, channel__csi={"error_std": 0.1})
-    whole, _, _ = run(scenario)
-    np.testing.assert_array_equal(resumed(scenario, tmp_path).state.parameters, whole.state.parameters)
+    goes_on_to_the_same_bits(scenario, tmp_path)
     wfl.simulate(scenario, tmp_path / "out", pictures=False, device="cpu")
     result = CliRunner().invoke(main, ["replay", str(tmp_path / "out" / "trace.h5"), "--verify", "--json"])
     assert result.exit_code == 0, result.output

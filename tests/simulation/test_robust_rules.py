@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_roles import first_updates
 from wirelessfl.assembly import build_simulation
@@ -286,8 +286,7 @@ def test_algorithms_of_one_vector(algorithm: str) -> None:
 @pytest.mark.parametrize("name", RULES)
 def test_a_run_goes_on_as_if_it_had_not_stopped(name: str, tmp_path: Path) -> None:
     scenario = with_rule(name, uplink={"kind": "digital"}, faults={"availability": {"p": 0.9}})
-    whole, _, _ = run(scenario)
-    assert resumed(scenario, tmp_path).state.parameters.tobytes() == whole.state.parameters.tobytes()
+    goes_on_to_the_same_bits(scenario, tmp_path)
 
 
 def test_the_trace_has_what_was_kept_and_can_be_computed_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
@@ -325,10 +325,7 @@ FAULTY = {"faults": {"availability": {"p": 0.7}, "crash_rate_per_s": 5.0}}
 @pytest.mark.parametrize("uplink", [AIR, *UPLINKS.values()], ids=["air", *UPLINKS])
 def test_a_run_goes_on_as_if_it_had_not_stopped(uplink: dict[str, Any], tmp_path: Path) -> None:
     scenario = small(clients__roles=EVERY, uplink=uplink, training__algorithm={"name": "fedprox"}, **FAULTY)
-    whole, _, _ = run(scenario)
-    rest = resumed(scenario, tmp_path)
-    assert rest.state.parameters.tobytes() == whole.state.parameters.tobytes()
-    assert rest.ledger.epsilon_accounted() == whole.ledger.epsilon_accounted()
+    goes_on_to_the_same_bits(scenario, tmp_path)
 
 
 @pytest.mark.parametrize("payload", [1, 2])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
-from tests.simulation.resuming import resumed
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.uplinks.test_spatial import gains, in_groups, sdma
 from tests.statistics import assert_mean
@@ -251,8 +251,7 @@ def test_a_run_goes_on_from_a_checkpoint_and_repeats_to_the_same_bits(kind: str,
         "sdma": sdma("mmse", channel__csi={"pilot_symbols": 20}),
         "secagg": digital(20, uplink={"kind": "secure_aggregation", "protocol": "secagg"}),
     }[kind]
-    whole, _, _ = run(scenario)
-    np.testing.assert_array_equal(resumed(scenario, tmp_path).state.parameters, whole.state.parameters)
+    goes_on_to_the_same_bits(scenario, tmp_path)
     wfl.simulate(scenario, tmp_path / "out", pictures=False, device="cpu")
     assert verify(open_recording(tmp_path / "out" / "trace.h5")).difference is None
 
