@@ -73,7 +73,7 @@ def scaling_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
     """All points of the three curves."""
     points: dict[str, tuple[Callable[[int], Scenario], Sequence[int]]] = {
         ACTIVE: (with_active, (10, 20) if quick else (10, 100, 1_000, 10_000, 100_000)),
-        REGISTERED: (with_registered, (10, 200) if quick else (1_000, 10_000, 100_000, 1_000_000)),
+        REGISTERED: (with_registered, (10, 200) if quick else (1_000, 10_000, 100_000, 1_000_000, 10_000_000)),
         DIMENSION: (with_dimension, (100, 1_000) if quick else (1_000, 10_000, 100_000, 1_000_000)),
     }
     cases = []

@@ -58,6 +58,29 @@ def test_streams_of_several_purposes_are_those_of_each() -> None:
     assert streams.each(prefixes, "fading", 4, nodes[:0]).uniform(2).shape == (0, 2)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_long_draws_hold_the_numbers_of_short_ones(count: int) -> None:
+    """Rows are drawn in parts; each is the same from 32,768 on as alone, also from a block of its own on."""
+    nodes = 2**33 + 3 * np.arange(40_000)
+    whole = Streams(5).nodes("fading", 2, nodes)
+    for at in (0, 10_922, 10_923, 32_767, 32_768, 39_999):
+        own = Streams(5).nodes("fading", 2, nodes[at : at + 1])
+        np.testing.assert_array_equal(whole.uniform(count)[at], own.uniform(count)[0])
+        np.testing.assert_array_equal(whole.complex_normal(count)[at], own.complex_normal(count)[0])
+        later = whole.at_block(slice(None), np.arange(40_000) % 7)
+        expected = own.at_block(slice(None), np.array([at % 7]))
+        np.testing.assert_array_equal(later.normal(count)[at], expected.normal(count)[0])
+
+
+def test_generators_of_many_nodes_are_those_of_each() -> None:
+    """Also where one was left in the midst of a word."""
+    streams, nodes = Streams(5), np.array([7, 2**40, 3, 7])
+    for node, generator in zip(nodes.tolist(), streams.generators("test", 4, nodes), strict=True):
+        alone = streams.generator("test", 4, node)
+        np.testing.assert_array_equal(generator.standard_normal(5), alone.standard_normal(5))
+        assert generator.integers(2**20, dtype=np.uint32) == alone.integers(2**20, dtype=np.uint32)
+
+
 @pytest.mark.parametrize("draw", [NodeStream.uniform, NodeStream.exponential, NodeStream.complex_normal])
 def test_a_longer_draw_extends_a_shorter_one(draw: object) -> None:
     assert callable(draw)

@@ -9,6 +9,7 @@ nodes of a round is one vectorised call of Philox4x32-10 (Salmon et al., "Parall
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -27,6 +28,7 @@ _WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ROUNDS = 10
+_WORDS_AT_ONCE = 1 << 15
 
 
 Key = tuple[int, int] | tuple[NDArray[np.uint64], NDArray[np.uint64]]
@@ -81,6 +83,15 @@ class NodeStream:
             key = np.repeat(first, each)[rows], np.repeat(second, each)[rows]
         return replace(self, key=key, nodes=self.nodes[rows], first_block=first_block)
 
+    def _parts(self, count: int) -> list[NodeStream]:
+        # The stream cut by rows, so that what is computed on the way to ``count`` numbers a row stays in a cache
+        rows = max(1, _WORDS_AT_ONCE // max(count, 1))
+        if len(self.nodes) <= rows or not isinstance(self.key[0], int):
+            return [self]
+        pieces = [slice(first, first + rows) for first in range(0, len(self.nodes), rows)]
+        begin = np.broadcast_to(np.asarray(self.first_block), self.nodes.shape)
+        return [replace(self, nodes=self.nodes[piece], first_block=begin[piece]) for piece in pieces]
+
     def _words(self, count: int) -> NDArray[np.uint64]:
         # (len(nodes), count) words of 64 random bits
         first, second = (np.asarray(word, dtype=np.uint64).reshape(-1, 1, 1) for word in self.key)
@@ -102,6 +113,9 @@ class NodeStream:
 
     def uniform(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) uniform numbers in the open interval (0, 1)."""
+        parts = self._parts(count)
+        if len(parts) > 1:
+            return np.concatenate([part.uniform(count) for part in parts])
         return ((self._words(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def normal(self, count: int = 1) -> NDArray[np.float64]:
@@ -112,6 +126,9 @@ class NodeStream:
 
     def complex_normal(self, count: int = 1) -> NDArray[np.complex128]:
         """(len(nodes), count) circular CN(0, 1) numbers: variance 1/2 in each real dimension."""
+        parts = self._parts(2 * count)
+        if len(parts) > 1:
+            return np.concatenate([part.complex_normal(count) for part in parts])
         uniform = self.uniform(2 * count)
         radius = np.sqrt(-np.log(uniform[:, 0::2]))
         numbers: NDArray[np.complex128] = radius * np.exp(2j * np.pi * uniform[:, 1::2])
@@ -163,6 +180,20 @@ class Streams:
         """A NumPy generator for long draws of one node, such as the receiver noise of a round."""
         key = int.from_bytes(self._digest(purpose, 16), "little")
         return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, node, round_index]))
+
+    def generators(self, purpose: str, round_index: int, nodes: NDArray[np.int64]) -> Iterator[np.random.Generator]:
+        """The generators of many nodes, one after the other, each of use until the next is asked for.
+
+        One object is set to the beginning of each, which takes a tenth of the time of making it anew.
+        """
+        key = int.from_bytes(self._digest(purpose, 16), "little")
+        bits = np.random.Philox(key=key, counter=[0, 0, 0, round_index])
+        generator, beginning = np.random.Generator(bits), bits.state
+        counter = beginning["state"]["counter"]
+        for node in nodes.tolist():
+            counter[2] = node
+            bits.state = beginning
+            yield generator
 
     def torch_seed(self, purpose: str, round_index: int = 0, node: int = 0) -> int:
         """A 63-bit seed for a torch generator on any device."""

@@ -30,9 +30,11 @@ def drawn_roles(streams: Streams, registered: int, counts: Sequence[int]) -> lis
     """
     taken = sum(counts)
     precondition(taken <= registered, f"{taken} clients with a role, of {registered}")
+    if not taken:
+        return [np.zeros(0, dtype=np.int64) for _ in counts]
     draws = streams.nodes("roles", 0, np.arange(registered, dtype=np.int64)).uniform()[:, 0]
     first = np.argsort(draws, kind="stable")[:taken].astype(np.int64)
-    return [np.sort(some) for some in np.split(first, np.cumsum(counts)[:-1])] if counts else []
+    return [np.sort(some) for some in np.split(first, np.cumsum(counts)[:-1])]
 
 
 def claimed_loss(num_classes: int) -> float:

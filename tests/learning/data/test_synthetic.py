@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -17,9 +19,8 @@ STREAMS = Streams(shifted(11))
 
 def sources(law: SyntheticLaw, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """W (count, 60, 10), b (count, 10), v (count, 60) of the first clients."""
-    drawn = [law.source(STREAMS, client) for client in range(count)]
-    weights, biases, means = ([getattr(source, part) for source in drawn] for part in ("weights", "biases", "mean"))
-    return np.stack(weights), np.stack(biases), np.stack(means)
+    drawn = law.sources(STREAMS, np.arange(count))
+    return drawn.weights, drawn.biases, drawn.means
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.5, 2.0)])
@@ -44,8 +45,8 @@ def test_the_hierarchy_of_models_and_means(alpha: float, beta: float) -> None:
 def test_inputs_have_the_stated_mean_and_covariance() -> None:
     size = 4000
     examples = draw_examples(SkewedSources(), STREAMS, "train", np.array([5]), np.array([size]))
-    source = SkewedSources().source(STREAMS, 5)
-    whitened = (examples.inputs.double().numpy() - source.mean) * np.arange(1, FEATURES + 1) ** 0.6
+    mean = SkewedSources().sources(STREAMS, np.array([5])).means[0]
+    whitened = (examples.inputs.double().numpy() - mean) * np.arange(1, FEATURES + 1) ** 0.6
     assert_follows(whitened, stats.norm.cdf)
     for j in (0, 30, 59):
         assert_variance_gaussian(whitened[:, j], 1.0)
@@ -57,8 +58,8 @@ def test_labels_are_the_largest_logit_of_the_clients_own_model(law: SyntheticLaw
     examples = draw_examples(law, STREAMS, "train", clients, sizes)
     inputs = examples.inputs.double().numpy()
     for client, rows in ((3, slice(0, 400)), (8, slice(400, 700))):
-        source = law.source(STREAMS, client)
-        logits = np.einsum("nj,jc->nc", inputs[rows], source.weights) + source.biases
+        source = law.sources(STREAMS, np.array([client]))
+        logits = np.einsum("nj,jc->nc", inputs[rows], source.weights[0]) + source.biases[0]
         top = np.sort(logits, axis=1)
         clear = top[:, -1] - top[:, -2] > 1e-3  # inputs were rounded to float32 after labelling
         assert clear.mean() > 0.99
@@ -78,8 +79,29 @@ def test_halves_are_different_draws_of_the_same_source() -> None:
     halves = [draw_examples(SkewedSources(), STREAMS, half, client, size).inputs.double() for half in ("train", "test")]
     train, test = halves[0].numpy()[:, 0], halves[1].numpy()[:, 0]
     assert_uncorrelated(train, test)
-    mean = SkewedSources().source(STREAMS, 0).mean[0]
+    mean = SkewedSources().sources(STREAMS, np.array([0])).means[0, 0]
     assert_follows(np.concatenate([train, test]), stats.norm(mean, 1.0).cdf)
+
+
+@pytest.mark.parametrize("law", [SkewedSources(0.3, 7.0), SharedSource()])
+@pytest.mark.parametrize("sizes", [[1, 700, 20, 2300, 3], [20] * 120, []])
+def test_samples_are_those_that_each_client_draws_alone(law: SyntheticLaw, sizes: list[int]) -> None:
+    """From generators that are made anew, number after number, in the order of the docstring; to the last bit."""
+    clients = (np.arange(len(sizes)) * 2**35) % 1009
+    examples, first = draw_examples(law, STREAMS, "train", clients, np.array(sizes, dtype=np.int64)), 0
+    for client, size in zip(clients.tolist(), sizes, strict=True):
+        skewed = isinstance(law, SkewedSources)
+        source = STREAMS.generator("synthetic/source", 0, client if skewed else 0)
+        u, v = (0.3 * source.standard_normal(), 7.0 * source.standard_normal()) if skewed else (0.0, 0.0)
+        weights = u + source.standard_normal((FEATURES, NUM_CLASSES))
+        biases = u + source.standard_normal(NUM_CLASSES)
+        mean = v + source.standard_normal(FEATURES) if skewed else np.zeros(FEATURES)
+        drawn = STREAMS.generator("synthetic/train", 0, client).standard_normal((size, FEATURES))
+        samples = mean + np.arange(1.0, FEATURES + 1) ** -0.6 * drawn
+        rows, first = slice(first, first + size), first + size
+        np.testing.assert_array_equal(examples.inputs.numpy()[rows], samples.astype(np.float32))
+        np.testing.assert_array_equal(examples.targets.numpy()[rows], np.argmax(samples @ weights + biases, axis=1))
+    assert len(examples) == first
 
 
 def test_sizes_follow_the_capped_lognormal_law() -> None:
@@ -101,6 +123,7 @@ def test_sizes_follow_the_capped_lognormal_law() -> None:
 def test_a_clients_size_does_not_depend_on_how_many_there_are() -> None:
     law = LogNormalSizes()
     np.testing.assert_array_equal(law.draw(STREAMS, 1000)[:10], law.draw(STREAMS, 10))
+    np.testing.assert_array_equal(law.draw(STREAMS, 70_000)[:1000], law.draw(STREAMS, 1000))
 
 
 def test_pooled_dataset_holds_thirty_owners() -> None:
@@ -114,6 +137,17 @@ def test_pooled_dataset_holds_thirty_owners() -> None:
     mine = dataset.train.inputs[torch.from_numpy(dataset.owners == 4)]
     assert sorted(mine.tolist()) == sorted(own.inputs.tolist())
     assert not torch.equal(load_synthetic(split_seed=3).test.inputs[:5], dataset.test.inputs[:5])
+
+
+def test_sizes_of_many_clients_take_little_more_memory_than_themselves() -> None:
+    count = 1_000_000
+    tracemalloc.start()
+    try:
+        LogNormalSizes().draw(STREAMS, count)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * 8 * count  # drawn at once they took 14 times as much
 
 
 @pytest.mark.parametrize(

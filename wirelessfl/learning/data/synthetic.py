@@ -8,6 +8,7 @@ deviations (at the published settings (0, 0) and (1, 1) it makes no difference).
 one W and b of standard normal elements, and v = 0.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,33 +24,32 @@ from wirelessfl.streams import Streams
 FEATURES = 60
 NUM_CLASSES = 10
 _INPUT_STD = np.arange(1.0, FEATURES + 1) ** -0.6  # (60,) square roots of the diagonal of Σ
+_OF_A_MODEL = FEATURES * NUM_CLASSES + NUM_CLASSES  # numbers of W_k and b_k
+_TILE_SAMPLES = 2_000  # about a MiB in double precision
+_SIZES_AT_ONCE = 1 << 16  # clients; the words of their draws stay in a cache
 _POOLED_CLIENTS = 30  # natural owners in the pooled dataset, as many as in the paper
 
 
 @dataclass(frozen=True)
-class LabelledSource:
-    """Linear model and mean input of one client's samples.
+class LabelledSources:
+    """Linear models and mean inputs of the samples of k clients.
 
     Attributes:
-        weights: (60, 10) W_k.
-        biases: (10,) b_k.
-        mean: (60,) v_k.
+        weights: (k, 60, 10) W.
+        biases: (k, 10) b.
+        means: (k, 60) v.
     """
 
     weights: NDArray[np.float64]
     biases: NDArray[np.float64]
-    mean: NDArray[np.float64]
-
-    def label(self, inputs: NDArray[np.float64]) -> NDArray[np.int64]:
-        """(n,) labels of ``inputs`` (n, 60); softmax keeps the order, so it is left out."""
-        return np.asarray(np.argmax(inputs @ self.weights + self.biases, axis=1))
+    means: NDArray[np.float64]
 
 
 class SyntheticLaw(Protocol):
     """Law of the clients' sources."""
 
-    def source(self, streams: Streams, client: int) -> LabelledSource:
-        """The source of ``client``, a function of the seed of ``streams`` and of the client alone."""
+    def sources(self, streams: Streams, clients: NDArray[np.int64]) -> LabelledSources:
+        """The sources of ``clients`` (k,), each a function of the seed of ``streams`` and of its client alone."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,15 @@ class SkewedSources(SyntheticLaw):
             precondition(np.isfinite(value) and value >= 0, f"{name} must be a finite number ≥ 0, found {value}")
 
     @override
-    def source(self, streams: Streams, client: int) -> LabelledSource:
-        generator = streams.generator("synthetic/source", 0, client)
-        model_mean = self.alpha * generator.standard_normal()
-        input_mean = self.beta * generator.standard_normal()
-        return LabelledSource(
-            model_mean + generator.standard_normal((FEATURES, NUM_CLASSES)),
-            model_mean + generator.standard_normal(NUM_CLASSES),
-            input_mean + generator.standard_normal(FEATURES),
-        )
+    def sources(self, streams: Streams, clients: NDArray[np.int64]) -> LabelledSources:
+        drawn = np.empty((len(clients), 2 + _OF_A_MODEL + FEATURES))
+        for row, generator in zip(drawn, streams.generators("synthetic/source", 0, clients), strict=True):
+            generator.standard_normal(out=row)
+        model_means, input_means = self.alpha * drawn[:, :1], self.beta * drawn[:, 1:2]
+        model = model_means + drawn[:, 2 : 2 + _OF_A_MODEL]
+        weights = model[:, : FEATURES * NUM_CLASSES].reshape(-1, FEATURES, NUM_CLASSES)
+        means = input_means + drawn[:, 2 + _OF_A_MODEL :]
+        return LabelledSources(np.ascontiguousarray(weights), model[:, FEATURES * NUM_CLASSES :], means)
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,14 @@ class SharedSource(SyntheticLaw):
     """synthetic-iid: one model for all clients, inputs of mean zero."""
 
     @override
-    def source(self, streams: Streams, client: int) -> LabelledSource:
-        generator = streams.generator("synthetic/source")
-        weights = generator.standard_normal((FEATURES, NUM_CLASSES))
-        return LabelledSource(weights, generator.standard_normal(NUM_CLASSES), np.zeros(FEATURES))
+    def sources(self, streams: Streams, clients: NDArray[np.int64]) -> LabelledSources:
+        generator, k = streams.generator("synthetic/source"), len(clients)
+        weights, biases = generator.standard_normal((FEATURES, NUM_CLASSES)), generator.standard_normal(NUM_CLASSES)
+        return LabelledSources(
+            np.broadcast_to(weights, (k, *weights.shape)),
+            np.broadcast_to(biases, (k, *biases.shape)),
+            np.zeros((k, FEATURES)),
+        )
 
 
 def draw_examples(
@@ -96,8 +100,9 @@ def draw_examples(
 ) -> Examples:
     """``sizes[i]`` samples of ``clients[i]``, one client after the other.
 
-    One generator a client (12 ms for 50 clients of 200 samples each) is six times faster here than one counter-based
-    draw for all, and labelling client by client keeps the labels the same to the last bit whoever else is asked for.
+    Each client's numbers come from a generator of its own, which NumPy draws several times as fast as counter-based
+    streams, and its labels from a matrix product of its own: they are the same to the last bit whoever else is asked
+    for.
 
     Args:
         law: How the clients' sources are drawn.
@@ -108,14 +113,44 @@ def draw_examples(
     """
     inputs = np.empty((int(sizes.sum()), FEATURES), dtype=np.float32)
     targets = np.empty(len(inputs), dtype=np.int64)
-    ends = np.cumsum(sizes)
-    for client, start, end in zip(clients.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True):
-        source = law.source(streams, client)
-        generator = streams.generator(f"synthetic/{half}", 0, client)
-        samples = source.mean + _INPUT_STD * generator.standard_normal((end - start, FEATURES))
-        inputs[start:end] = samples
-        targets[start:end] = source.label(samples)
+    generators = streams.generators(f"synthetic/{half}", 0, clients)
+    first = 0
+    for begin, end in _tiles(sizes):
+        own = sizes[begin:end]
+        sources = law.sources(streams, clients[begin:end])
+        rows = slice(first, first + int(own.sum()))
+        samples, targets[rows] = _labelled(sources, generators, own)
+        inputs[rows] = samples
+        first = rows.stop
     return Examples(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+
+def _tiles(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    # First and last + 1 of consecutive clients whose numbers in double precision stay in a cache together
+    ends, begin = np.cumsum(sizes + _OF_A_MODEL // FEATURES), 0
+    while begin < len(sizes):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + _TILE_SAMPLES, side="right")))
+        yield begin, end
+        begin = end
+
+
+def _labelled(
+    sources: LabelledSources, generators: Iterator[np.random.Generator], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    # (n, 60) samples of k clients, and their labels (n,): softmax keeps the order of the scores, so it is left out
+    samples = np.empty((int(sizes.sum()), FEATURES))
+    scores = np.empty((len(samples), NUM_CLASSES))
+    ends = np.cumsum(sizes)
+    places = [slice(start, end) for start, end in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
+    for place, generator in zip(places, generators, strict=False):
+        generator.standard_normal(out=samples[place])
+    samples *= _INPUT_STD
+    samples += np.repeat(sources.means, sizes, axis=0)
+    for place, weights in zip(places, sources.weights, strict=True):
+        np.matmul(samples[place], weights, out=scores[place])
+    scores += np.repeat(sources.biases, sizes, axis=0)
+    return samples, np.argmax(scores, axis=1)
 
 
 @dataclass(frozen=True)
@@ -143,9 +178,14 @@ class LogNormalSizes:
 
     def draw(self, streams: Streams, num_clients: int) -> NDArray[np.int64]:
         """(num_clients,) samples of each client; client k's does not depend on ``num_clients``."""
-        normal = streams.nodes("synthetic/sizes", 0, np.arange(num_clients)).normal()[:, 0]
-        extra = np.exp(np.minimum(self.mu + self.sigma * normal, np.log(self.maximum)))
-        return np.minimum(self.minimum + extra.astype(np.int64), self.maximum)
+        sizes = np.empty(num_clients, dtype=np.int64)
+        for first in range(0, num_clients, _SIZES_AT_ONCE):
+            own = sizes[first : first + _SIZES_AT_ONCE]
+            clients = np.arange(first, first + len(own))
+            normal = streams.nodes("synthetic/sizes", 0, clients).normal()[:, 0]
+            extra = np.exp(np.minimum(self.mu + self.sigma * normal, np.log(self.maximum)))
+            own[:] = np.minimum(self.minimum + extra.astype(np.int64), self.maximum)
+        return sizes
 
 
 def load_synthetic(
