@@ -337,6 +337,7 @@ def test_all_exported_names_exist() -> None:
         _ = wfl.no_such_name
 
 
+@pytest.mark.slow
 def test_a_million_registered_clients_leave_a_small_trace(tmp_path: Path) -> None:
     crowd = small(
         clients={"count": 1_000_000, "selection": {"scheme": "uniform", "count": 10}},

@@ -141,6 +141,7 @@ def test_the_places_are_no_part_of_a_scenario(tmp_path: Path) -> None:
     assert copied.places.folders() == one.places.folders()
 
 
+@pytest.mark.slow
 def test_a_run_is_portable_and_verified_from_anywhere(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +207,7 @@ def test_other_data_are_no_difference_of_the_run(elsewhere: Path, tmp_path: Path
     assert call("replay", trace, "--verify", "--quiet").exit_code == 0
 
 
+@pytest.mark.slow
 def test_two_projects_in_one_process_keep_their_own_files(elsewhere: Path, tmp_path: Path) -> None:
     found: list[Scenario] = [
         load_scenario(project(tmp_path / name, gain) / "placed.yaml") for name, gain in (("a", 0.5), ("b", 2.0))
@@ -215,6 +217,7 @@ def test_two_projects_in_one_process_keep_their_own_files(elsewhere: Path, tmp_p
         assert float(result.dataset["channel_re"][0, 0]) == gain
 
 
+@pytest.mark.slow
 def test_the_runs_of_a_study_find_what_their_base_names(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

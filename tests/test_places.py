@@ -165,6 +165,7 @@ def test_a_folder_with_other_files_is_refused(more: tuple[str, ...], scenario: P
         assert content(out) == before
 
 
+@pytest.mark.slow
 def test_a_run_is_replaced_with_what_commands_made_of_it(copied: Path, scenario: Path) -> None:
     assert invoke("report", copied).exit_code == 0
     assert invoke("replay", copied / "trace.h5", "--export", "csv").exit_code == 0
@@ -222,6 +223,7 @@ def test_a_study_begins_where_nothing_else_lies(scenario: Path, tmp_path: Path) 
     assert content(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_page_replaces_nothing_but_a_page(copied: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.html"
     link.symlink_to(copied / "trace.h5")
@@ -251,6 +253,7 @@ def test_a_replay_goes_where_a_replay_and_exports_lie(copied: Path) -> None:
     assert "epochs: 2" in (copied / "replay" / "scenario.yaml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_nobody_changes_a_replay_while_it_is_compared(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = copied / "replay"
 
@@ -319,6 +322,7 @@ def finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_run_in_progress_is_not_disturbed(running: tuple[subprocess.Popen[str], Path], scenario: Path) -> None:
     process, out = running
     for more in (("--overwrite",), ("--resume",)):

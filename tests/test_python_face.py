@@ -163,6 +163,7 @@ def test_misspelt_keywords_get_the_message_of_a_file(keywords: dict[str, Any], w
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_study_is_a_name_or_a_mapping_with_keywords(tmp_path: Path) -> None:
     design = wfl.load_study("snr-clients", base__rounds=3, seeds=1, grid__clients__count=[4])
     assert {run.scenario.rounds for run in design.runs} == {3} and {

@@ -117,6 +117,7 @@ def test_the_checkpoint_of_another_run(seed: int, folder: Path) -> None:
     check_refused(folder, "checkpoint of another run than the trace beside it \\(run id")
 
 
+@pytest.mark.slow
 def test_a_trace_from_before_run_ids_is_read_and_not_continued(folder: Path) -> None:
     change(folder, run_id=None, scenario_digest=None, stream_version=None)
     check_refused(folder, "has no run id .* can be read and reported, but not continued")
@@ -211,6 +212,7 @@ def test_nonsense_behind_a_valid_checksum(name: str, folder: Path) -> None:
     check_refused(folder, "checkpoint")
 
 
+@pytest.mark.slow
 def test_what_is_no_tree_behind_a_valid_checksum(folder: Path) -> None:
     import hashlib
 

@@ -99,6 +99,7 @@ def test_the_demo_runs_in_the_unpacked_source(environment: Path, source: Path) -
     assert (source / "results" / "quickstart-7" / "trace.h5").exists()
 
 
+@pytest.mark.slow
 def test_the_tag_is_one_that_an_index_takes_and_that_fits_this_machine(wheel: Path) -> None:
     tag = re.fullmatch(rf"wirelessfl-{re.escape(package_version())}-(py3-none-.*)\.whl", wheel.name)
     assert tag is not None

@@ -133,6 +133,7 @@ def test_right_ledgers_stand(place: Any, changes: dict[str, Any]) -> None:
     assert loose or audit.epsilon_empirical > 0.15 * audit.epsilon_accounted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("packed", "streams"),
     [(False, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((True, 1), (False, 2), (True, 3)))],
@@ -271,6 +272,7 @@ def test_ledgers_that_take_several_antennas_of_the_jammer_for_one_are_caught(
     _caught(several(), by_games=True, trials=100)
 
 
+@pytest.mark.slow
 def test_ledgers_that_leave_out_other_base_stations_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a distance of 20 m between base stations all of them hear everybody nearly as loudly, the observer nobody."""
     monkeypatch.setattr(records, "observed_std", own_cell)

@@ -41,6 +41,7 @@ def test_what_is_not_tested_is_said_of_the_scenario_at_hand(build: Any, named: s
     assert any("side channels" in phrase for phrase in phrases)
 
 
+@pytest.mark.slow
 def test_what_noise_is_not_recorded_is_said() -> None:
     few, many = (audited(local(rounds=rounds, training__epochs=3), 10).not_tested for rounds in (3, 20))
     assert not any("are recorded" in phrase for phrase in few)

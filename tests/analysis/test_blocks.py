@@ -69,6 +69,7 @@ def test_channels_have_a_value_for_each_piece(finished: wfl.Result) -> None:
         np.testing.assert_array_equal(pivoted["channel_re"].values, trace["channel_re"].values)
 
 
+@pytest.mark.slow
 def test_exports_hold_all_pieces(finished: wfl.Result, tmp_path: Path) -> None:
     recording = open_recording(finished.trace, 2, 3)
     for form in ("parquet", "netcdf"):

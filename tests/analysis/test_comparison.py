@@ -107,6 +107,7 @@ def test_curves_are_those_of_the_traces(runs: dict[str, wfl.Result], x: str) -> 
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["small", "late"]
 
 
+@pytest.mark.slow
 def test_what_has_no_place_is_said(runs: dict[str, wfl.Result]) -> None:
     found = compare([runs["air"], runs["ideal"]], "epsilon")
     assert found.remarks == ["ideal: not drawn, the accounted ε is ∞"]
@@ -142,6 +143,7 @@ def test_what_is_no_run(runs: dict[str, wfl.Result], tmp_path: Path) -> None:
         compare([runs["air"]]).save(tmp_path / "x.bmp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [COLUMN_IN, PAGE_IN])
 def test_long_names_stay_within_the_figure(runs: dict[str, wfl.Result], tmp_path: Path, width: float) -> None:
     long = "a-run-whose-name-is-as-long-as-people-make-them-who-put-every-setting-of-the-run-into-its-name"
@@ -178,6 +180,7 @@ def numbers(text: str) -> NDArray[np.float64]:
     return np.frombuffer(base64.b64decode(text), dtype="<f8")
 
 
+@pytest.mark.slow
 def test_the_page_shows_three_runs_over_each_other(runs: dict[str, wfl.Result]) -> None:
     text = report_html(folders(runs, "air", "late", "ideal"), "sim_time")
     assert text.index('id="comparison"') < text.index('id="s0"') < text.index('id="s2"')
@@ -200,11 +203,13 @@ def test_the_page_shows_three_runs_over_each_other(runs: dict[str, wfl.Result]) 
             np.testing.assert_allclose(numbers(late["y"])[inside], 100 * trace["test_accuracy"].values[evaluated])
 
 
+@pytest.mark.slow
 def test_energies_of_two_units_leave_the_axis_of_the_page_empty(runs: dict[str, wfl.Result]) -> None:
     text = report_html(folders(runs, "air", "relative"))
     assert "in units of the noise (relative)" in text
 
 
+@pytest.mark.slow
 def test_runs_of_one_name_have_headings_of_their_own(runs: dict[str, wfl.Result], tmp_path: Path) -> None:
     other = made(tmp_path / "x", **PLACES, uplink=WATTS)
     text = report_html([runs["air"].folder, other.folder])
@@ -224,6 +229,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
         return run_study(plan, folder / "out", threads=1, figures="none")
 
 
+@pytest.mark.slow
 def test_a_study_gives_a_curve_a_point(runs: dict[str, wfl.Result], finished: Study) -> None:
     found = compare([runs["relative"], finished], "energy")
     assert found.table.index.tolist() == ["relative", "small-study: uplink.snr_db=0", "small-study: uplink.snr_db=10"]

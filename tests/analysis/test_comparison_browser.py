@@ -68,6 +68,7 @@ def driver() -> Iterator[Any]:
     driver.quit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", rest_slow(["light", "dark"]))
 @pytest.mark.parametrize("width", [1100, 390])
 def test_the_comparison_is_read_in_any_light_and_width(driver: Any, page: Path, theme: str, width: int) -> None:
@@ -84,6 +85,7 @@ def test_the_comparison_is_read_in_any_light_and_width(driver: Any, page: Path, 
     assert (paper - ink if theme == "light" else ink - paper) > 150
 
 
+@pytest.mark.slow
 def test_bands_of_two_seeds_flatten_no_curve(driver: Any, page: Path) -> None:
     open_page(driver, page)
     shares = driver.execute_script(_SHARES)

@@ -111,6 +111,7 @@ def test_what_nature_dealt_comes_from_the_recording(doctored: Path, tmp_path: Pa
         np.testing.assert_allclose(took - slowest, (took - slowest)[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_what_was_not_recorded_is_drawn_by_the_same_laws(tmp_path: Path) -> None:
     hurried = small(timing__deadline_s=0.016)
     recording = open_recording(recorded_run(hurried, tmp_path / "x"))
@@ -123,6 +124,7 @@ def test_what_was_not_recorded_is_drawn_by_the_same_laws(tmp_path: Path) -> None
     assert compare_traces(plain, tmp_path / "patient" / "trace.h5", 1, 3).difference is None
 
 
+@pytest.mark.slow
 def test_more_work_takes_longer_with_the_recorded_luck(tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(), tmp_path / "x"))
     resolved = changed_scenario(recording, ["training.epochs=3"])
@@ -173,6 +175,7 @@ def test_the_recorded_run_is_not_overwritten(tmp_path: Path) -> None:
     assert open_recording(recording.path).summary() is not None
 
 
+@pytest.mark.slow
 def test_paired_rows_are_differences_round_by_round(tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(uplink__jammer={"epsilon": 1.0}), tmp_path / "x"))
     resolved = changed_scenario(recording, ["uplink.jammer=null"])

@@ -145,6 +145,7 @@ def test_numbers_that_are_not_known_are_said_to_be_so(run: wfl.Result, tmp_path:
     assert facts == [("test accuracy", "not known"), ("test loss", "not known")]
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_page(run: wfl.Result) -> None:
     assert report_html([run.trace]) == report_html([run.trace])
 
@@ -329,6 +330,7 @@ def test_a_study_without_a_finished_run(study: Path, tmp_path: Path) -> None:
     assert "No run has ended well" in report_html([tmp_path])
 
 
+@pytest.mark.slow
 def test_where_the_page_goes(run: wfl.Result, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert write_report([run.folder]) == run.folder / "report.html"
     assert write_report([run.trace]) == run.folder / "report.html"
@@ -378,6 +380,7 @@ def test_the_gamma_law_is_that_of_another_implementation(m: float) -> None:
     assert kolmogorov_distance(sample, law.cdf) == pytest.approx(stats.kstest(sample, law.cdf).statistic)
 
 
+@pytest.mark.slow
 def test_a_page_over_runs_imports_no_more_than_it_needs() -> None:
     heavy = ("torch", "scipy.stats", "matplotlib", "simpy")
     code = f"import sys, wirelessfl.analysis.report.page; print([name for name in {heavy} if name in sys.modules])"

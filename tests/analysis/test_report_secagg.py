@@ -96,6 +96,7 @@ def test_a_set_up_has_its_row_and_unknown_watts_stay_unknown(tmp_path: Path) -> 
     assert [cells[COLUMNS.index("energy")][0] for cells in table.values()] == ["–", "–"]
 
 
+@pytest.mark.slow
 def test_a_run_without_has_no_such_table(tmp_path: Path) -> None:
     trace = wfl.simulate(small(), tmp_path / "run", device="cpu", threads=1, pictures=False).trace
     assert secure_aggregation_costs(open_recording(trace)) is None

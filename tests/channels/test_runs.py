@@ -72,6 +72,7 @@ def test_the_bytes_of_the_file_are_in_the_run_id(here: Path) -> None:
     assert name() != before, "a file that is not there is told by the run"
 
 
+@pytest.mark.slow
 def test_verify_tells_other_channels(here: Path) -> None:
     simulated()
     assert invoke("replay", "run", "--verify").exit_code == 0
@@ -110,6 +111,7 @@ def test_a_run_goes_on_to_the_same_bits(here: Path) -> None:
         np.testing.assert_array_equal(one[name].values, other[name].values)
 
 
+@pytest.mark.slow
 def test_another_policy_runs_on_the_recorded_channels(here: Path) -> None:
     simulated()
     other = invoke("replay", "run", "--set", "uplink.power_control.server_gain=3", "--figures", "none")

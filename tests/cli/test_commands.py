@@ -169,6 +169,7 @@ def test_the_plan_agrees_with_the_run(tmp_path: Path) -> None:
     assert plan["airtime"] * run["rounds"] == pytest.approx(run["airtime"])
 
 
+@pytest.mark.slow
 def test_the_mean_airtime_of_a_round_is_printed_beside_the_largest(tmp_path: Path) -> None:
     shipped = ("secagg-dropouts", "--set", "rounds=4")
     plan = json.loads(invoke("validate", *shipped, "--json").stdout)
@@ -223,6 +224,7 @@ def test_scenarios(tmp_path: Path) -> None:
     assert invoke("scenarios", "copy", "quickstart", str(tmp_path)).exit_code == 2
 
 
+@pytest.mark.slow
 def test_what_a_model_cannot_promise_is_one_line_on_stderr() -> None:
     late = ("--set", "channel.sync.max_offset=0.1", "--set", "timing.ofdm={}")
     command = [sys.executable, "-m", "wirelessfl", "validate", "quickstart", *TINY, *late]

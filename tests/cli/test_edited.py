@@ -107,6 +107,7 @@ def own(recorded: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(recorded, tmp_path / "own"))
 
 
+@pytest.mark.slow
 def test_a_complete_run_of_other_sources_is_no_answer(own: Path, start: Start) -> None:
     assert start(own, *SIMULATE, "--resume").exit_code == 0
     write(own, scale=0.5)
@@ -154,6 +155,7 @@ def without(trace: Path, *attributes: str) -> bytes:
 VERIFY = ("replay", "run/trace.h5", "--verify", "--json", "--quiet")
 
 
+@pytest.mark.slow
 def test_a_co_author_verifies_with_the_sources_of_the_trace(own: Path, tmp_path: Path, start: Start) -> None:
     (tmp_path / "theirs").mkdir()
     shutil.copytree(own / "run", tmp_path / "theirs" / "run")
@@ -213,6 +215,7 @@ def test_another_policy_is_replayed_on_the_recorded_sources(own: Path, start: St
     assert json.loads(here.stdout)["paired"]["rows"] == json.loads(recorded.stdout)["paired"]["rows"]
 
 
+@pytest.mark.slow
 def test_an_exception_in_a_replay_is_told_with_its_line(own: Path, start: Start) -> None:
     text = "from wirelessfl.radio.inversion import FullPower\n\n\nclass Mine(FullPower):\n    def plan(self, *given):\n"
     (own / "edited_policy.py").write_text(f"{text}        return given[7]\n", encoding="utf-8")

@@ -154,6 +154,7 @@ def test_the_study_command_hands_on_what_was_asked_for(monkeypatch: pytest.Monke
     assert asked == [FigureOptions("svg", 3.5)]
 
 
+@pytest.mark.slow
 def test_from_python_by_format_or_with_a_width(tmp_path: Path) -> None:
     result = wfl.simulate(
         small(rounds=1), tmp_path / "run", figures=wfl.FigureOptions("svg", 5.0), device="cpu", threads=1
@@ -172,6 +173,7 @@ def width_of(pdf: Path) -> float:
     return float(box[1]) / 72
 
 
+@pytest.mark.slow
 def test_figures_of_an_audit_a_replay_and_a_plan(
     run: Path, scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

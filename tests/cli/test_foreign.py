@@ -228,6 +228,7 @@ def shadow(folder: Path) -> None:
 SIMULATE = ("simulate", "mine.yaml", "--device", "cpu", "--out", "own", "--quiet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "command"),
     [

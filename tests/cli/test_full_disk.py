@@ -118,6 +118,7 @@ def test_a_verdict_outlives_a_full_output(place: Path, tmp_path: Path) -> None:
     assert refused.returncode == 2 and "no-such-scenario" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_and_streams_that_are_closed() -> None:
     shell = f"{sys.executable} -m wirelessfl schema | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
@@ -186,6 +187,7 @@ def test_a_run_whose_disk_is_full_resumes_when_there_is_room(place: Path, tmp_pa
     assert len(pictures) == 2 and any(name.endswith("summary.json") for name in opened)
 
 
+@pytest.mark.slow
 def test_a_complete_run_says_what_is_missing(place: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         disk = FullDisk(tmp_path / "out", patch)

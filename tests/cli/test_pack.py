@@ -368,6 +368,7 @@ def test_sources_to_read_are_those_that_run(outside: Path) -> None:
     assert "law_of_author" not in sys.modules
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_warnings_name_no_temporary_folder(outside: Path, unpacked_in: Path) -> None:
     done = call("replay", outside, "--set", "training.optimizer.lr=0.01", "--allow-plugins")
@@ -376,6 +377,7 @@ def test_warnings_name_no_temporary_folder(outside: Path, unpacked_in: Path) -> 
     assert str(unpacked_in) not in done.stderr
 
 
+@pytest.mark.slow
 def test_one_number_is_called_a_number(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SMALL)
     scenario = wfl.load_scenario(tmp_path / "s.yaml", rounds=1)

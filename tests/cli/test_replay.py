@@ -113,6 +113,7 @@ def test_a_table_of_two_runs_is_in_percent_and_says_zero_where_only_rounding_dif
     assert "airtime (s) 0.0625 0.0625 0 0" in lines
 
 
+@pytest.mark.slow
 def test_exports(trace: Path, tmp_path: Path) -> None:
     for form, count in (("parquet", 4), ("csv", 4), ("netcdf", 1), ("chrome", 1)):
         files = json.loads(replay(trace, "--export", form, "--out", tmp_path, "--json").stdout)["files"]

@@ -106,6 +106,7 @@ def test_a_file_name_that_is_no_text() -> None:
     assert "\\udce9" in done.stderr
 
 
+@pytest.mark.slow
 def test_markup_in_the_name_of_a_trace(tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     made = run("simulate", "quickstart", "--set", "rounds=1", "--out", out, "--quiet")

@@ -71,6 +71,7 @@ def test_the_stored_audits_are_those_of_today_s_scenarios(epsilon: ModuleType) -
         assert np.mean(audit["with_canary"]) != np.mean(audit["without"])
 
 
+@pytest.mark.slow
 def test_pictures_of_the_page_are_drawn(epsilon: ModuleType, tmp_path: Path) -> None:
     text = (DOCS.parent / PAGE).read_text(encoding="utf-8")
     assert set(re.findall(r"\((epsilon-[a-z-]+\.svg)\)", text)) == epsilon.PICTURES.keys()

@@ -54,6 +54,7 @@ def test_everything_shipped_and_recorded_is_shown(site: ModuleType) -> None:
     assert all(f"`{variable.name}`" in trace for group in GROUPS for variable in group.variables)
 
 
+@pytest.mark.slow
 def test_pages_of_papers_take_in_their_results(site: ModuleType) -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri="papers/index.md"))
     text = site.on_page_markdown("{{ overview }}", page)

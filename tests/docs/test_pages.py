@@ -28,6 +28,12 @@ SLOW = {
     "how-to/replay.md",
     "how-to/share.md",
     "how-to/watch.md",
+    "how-to/gpu.md",
+    "how-to/figures.md",
+    "how-to/explore.md",
+    "how-to/track.md",
+    "explanation/network.md",
+    "explanation/secure-aggregation.md",
 }  # which start processes, as other tests do, or take long
 NEEDS = {"how-to/tune.md": ("optuna",)}  # packages that no extra brings
 WITHOUT_SNIPPETS = {"cite.md", "reference/stability.md", *(f"papers/{paper}.md" for paper in PAPERS)}

@@ -194,6 +194,7 @@ def test_memory_is_live_from_its_making_until_its_last_view_is_gone() -> None:
     assert (memory.live, memory.peak) == (4000, 8000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cnn_mnist", "plug-in"])
 def test_gradients_that_are_alike_are_not_formed_to_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 24 samples one at a time three are formed in each of two steps, and the peak is that of 24 formed."""

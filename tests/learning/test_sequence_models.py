@@ -96,6 +96,7 @@ LETTERS_LSTM = {"name": "lstm", "hidden": 16, "layers": 1}
 LETTERS_TRANSFORMER = {"name": "transformer", "width": 16, "layers": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "private"),
     [

@@ -99,6 +99,7 @@ def test_upcycled_stays_below_the_proven_bound(upcycled: list[Path]) -> None:
     assert np.all(upcycled_bound(printed_coefficients(rounds, clients), gap) < 0)
 
 
+@pytest.mark.slow
 def test_the_runs_are_what_the_constants_take_for_granted(upcycled: list[Path]) -> None:
     """Full power suffices (s_i = 1), no update is clipped, and the noise is σ_c/α_u."""
     dataset, scenario = wfl.open_trace(upcycled[0]), scenarios("ota-cross-layer-dp", 1)[0]
@@ -109,6 +110,7 @@ def test_the_runs_are_what_the_constants_take_for_granted(upcycled: list[Path]) 
     dataset.close()
 
 
+@pytest.mark.slow
 def test_the_curve_starts_at_zero_where_gradients_are_known(differing: list[Path]) -> None:
     """At θ = 0 of the contradicting data ∇f vanishes, and every device's gradient does not."""
     assert local_sgd_curve(scenarios("zcdp-secure-aggregation", 0)[0], differing[0])[0] == pytest.approx(0, abs=1e-12)

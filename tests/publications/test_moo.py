@@ -162,6 +162,7 @@ def test_the_picture_shows_methods_where_they_have_run(tables: Tables) -> None:
     np.testing.assert_allclose(heights, [73, 63], atol=0.2)  # DP-SGD: 70 and 60, plus a point times the mean seed
 
 
+@pytest.mark.slow
 def test_the_norm_over_the_rounds_is_mean_and_largest_of_the_clients(tmp_path: Path) -> None:
     norm = {"name": "moo", "feedback": "published", "lr": 0.01}
     change = {"rounds": 3, "training.privacy.clipping": norm, "data.limit": 300, "clients.count": 3}

@@ -25,6 +25,7 @@ def written(tmp_path: Path) -> Path:
     return write_page(EXAMPLE, TABLES, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_lies_there(written: Path) -> None:
     names = {path.name for path in written.iterdir()}
     assert names == {

@@ -43,6 +43,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_claim_is_judged_at_the_largest_size_that_has_it(both: Path) -> None:
     judged = judge_all(EXAMPLE, read_results(EXAMPLE, both))
     assert [(one.size, one.at_paper_size) for one in judged[:3]] == [
@@ -54,6 +55,7 @@ def test_a_claim_is_judged_at_the_largest_size_that_has_it(both: Path) -> None:
     assert judged[4].size is None
 
 
+@pytest.mark.slow
 def test_one_seed_of_a_larger_size_does_not_replace_an_interval(tmp_path: Path) -> None:
     first = TABLES.study("first")
     table = replace(first, runs=tuple(run for run in first.runs if run.seed == 1), stored=3)
@@ -84,6 +86,7 @@ def test_the_forest_plot_goes_when_no_claim_has_an_effect(both: Path, tmp_path: 
     assert not list(folder.glob("claims*.svg")) and not (folder / "claims.png").exists()
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_largest_size_and_the_small_one_folded(both: Path) -> None:
     text = fill("{{ table first }}\n\n{{ figure curves }}\n\n{{ claims }}\n\n{{ about }}", both, EXAMPLE)
     assert "*Size `full`, 8 of 9 runs; points that lack one are left out.*" in text

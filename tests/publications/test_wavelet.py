@@ -57,6 +57,7 @@ def outcomes(tables: Tables) -> dict[str, Outcome]:
     return {claim.text: judge(claim, tables).outcome for claim in WAVELET.claims}
 
 
+@pytest.mark.slow
 def test_verdicts_follow_the_runs(tables: Tables) -> None:
     found = outcomes(tables)
     expected = {

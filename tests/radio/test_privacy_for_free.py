@@ -82,6 +82,7 @@ def test_static_takes_an_equal_share_unless_a_channel_is_too_weak(links: Links) 
     assert plan.server_gain == pytest.approx(min(np.sqrt(share), limit))
 
 
+@pytest.mark.slow
 @given(columns=st.lists(rounds(max_clients=3), min_size=12, max_size=12), contraction=st.floats(0.5, 1.0))
 def test_the_adaptive_policy_never_overspends(columns: list[Links], contraction: float) -> None:
     policy = PrivacyForFree(BUDGET, contraction)

@@ -54,6 +54,7 @@ def counted_on(estimator: Estimator) -> tuple[NDArray[np.float64], NDArray[np.fl
     return np.abs(h) ** 2, outage_power(mean, variance, 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mean_snr_db", "share"),
     [pytest.param(0.0, 0.77, marks=pytest.mark.slow), (17.0, 0.86), pytest.param(30.0, 0.90, marks=pytest.mark.slow)],

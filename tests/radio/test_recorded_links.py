@@ -154,6 +154,7 @@ def verified(run: Path) -> Any:
     return ended.value.code
 
 
+@pytest.mark.slow
 def test_another_log_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The log is one of the data files of a run, whose fingerprint is recorded."""
     wfl.simulate(over(written(tmp_path, steady())), tmp_path / "run", threads=1, pictures=False)
@@ -207,6 +208,7 @@ def test_the_id_of_a_run_changes_with_the_bytes_of_its_log(tmp_path: Path) -> No
     assert content_id(scenario) not in (one, elsewhere)  # the run says that the file is not there
 
 
+@pytest.mark.slow
 def test_the_shipped_log_is_what_the_converter_makes(tmp_path: Path) -> None:
     """Of statistics drawn anew, number by number: other versions of NumPy may round the last digit otherwise."""
     subprocess.run([sys.executable, "docs/link_log.py", str(tmp_path / "log.csv")], cwd=ROOT, check=True)

@@ -74,6 +74,7 @@ def test_without_a_delay_spread_the_channel_is_flat() -> None:
     np.testing.assert_allclose(found, np.broadcast_to(found[:, :1], found.shape), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_paths_fade_in_time_and_reach_all_antennas() -> None:
     """Two instants with J0(2π · 0.05) = 0.9755 at every frequency and antenna, antennas independent."""
     found = source(

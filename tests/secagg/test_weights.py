@@ -95,6 +95,7 @@ def view(weights: tuple[int, ...], masks: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sent)
 
 
+@pytest.mark.slow
 def test_all_weights_of_one_sum_look_the_same_by_enumeration() -> None:
     """Over Z_4, every mask once: each view with the right sum equally often, whatever the single weights are."""
     for weights in itertools.product(range(4), repeat=3):

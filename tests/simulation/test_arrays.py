@@ -317,6 +317,7 @@ def test_the_trace_has_an_antenna_axis_and_is_verified(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.slow
 def test_a_changed_policy_meets_the_recorded_array(tmp_path: Path) -> None:
     scenario = small(uplink__receiver={"antennas": 2, "combiner": "max_min"})
     simulate(scenario, out=tmp_path / "run", figures="none")

@@ -279,6 +279,7 @@ def test_a_killed_run_resumes_to_the_same_bits_and_is_verified(tmp_path: Path) -
     verify(open_recording(tmp_path / "killed" / "trace.h5"))
 
 
+@pytest.mark.slow
 def test_the_timeline_shows_work_that_outlasts_a_round(tmp_path: Path) -> None:
     scenario = small(rounds=8, uplink={"kind": "ideal"}, aggregation=asynchronous(), timing={"straggler_scale": 3.0})
     result = api.simulate(scenario, tmp_path / "run")

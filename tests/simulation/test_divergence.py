@@ -160,6 +160,7 @@ def test_a_run_that_its_outputs_ended_is_finished_and_verified(tmp_path: Path, s
     assert verify(open_recording(first.trace)).difference is None
 
 
+@pytest.mark.slow
 def test_command_warns_on_stderr_and_ends_in_0(tmp_path: Path) -> None:
     file = tmp_path / "boom.yaml"
     file.write_text(

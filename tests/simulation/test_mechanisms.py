@@ -218,6 +218,7 @@ def test_every_mechanism_ships_as_a_scenario_and_trains(name: str) -> None:
     assert not math.isnan(rounds[-1].values["epsilon_accounted"])
 
 
+@pytest.mark.slow
 def test_the_private_scenario_over_the_air_trains_on_mnist(shared_data: Path, tmp_path: Path) -> None:
     changes = {"data.dataset.root": str(shared_data), "rounds": 15, "data.limit": 5000, "evaluate.every": 15}
     result = wfl.simulate(load_scenario("ota-sample-private", changes), tmp_path / "run", device="cpu", pictures=False)

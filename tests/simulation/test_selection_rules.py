@@ -130,6 +130,7 @@ def test_proportional_fairness_step_by_step() -> None:
     assert any(len(this.clients) > this.values["participants"] for this in rounds)
 
 
+@pytest.mark.slow
 def test_proportional_fairness_serves_all_equally_often_where_the_best_channel_does_not() -> None:
     """Two groups far apart: fairness gives each half of the turns, the best channel nearly all to the near ones."""
     near = {"scheme": "positions", "points_m": [[100.0, 0.0]] * 3 + [[400.0, 0.0]] * 3}

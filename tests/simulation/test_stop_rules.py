@@ -81,6 +81,7 @@ def test_without_analogue_transmissions_all_energy_is_public(keys: dict[str, Any
     assert len(rounds) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_its_accuracy_ends_says_what_its_epsilon_holds_for(tmp_path: Path) -> None:
     """An end that the outputs decide is pointed out, in the run and in its recomputed ledger; no other end is."""
     early = api.simulate(small(stop={"accuracy": 1e-9}), out=tmp_path / "early")

@@ -185,6 +185,7 @@ def test_a_scheduler_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "WORKER_PATIENCE_S", 0.5)
     monkeypatch.setattr(cluster, "_LOOK_INTERVAL_S", 0.1)

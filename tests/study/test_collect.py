@@ -43,6 +43,7 @@ def test_the_values_are_those_of_the_traces(finished: Study) -> None:
             np.testing.assert_allclose(rows["tx_energy"], trace["tx_energy"].sum("slot"))
 
 
+@pytest.mark.slow
 def test_slots_of_several_pieces_have_one_row_a_round(tmp_path: Path, inline: InlineWorkers) -> None:
     """What has a value for each piece is that of the slot's beginning, beside runs whose slots are one piece."""
     moving = {
@@ -61,6 +62,7 @@ def test_slots_of_several_pieces_have_one_row_a_round(tmp_path: Path, inline: In
         np.testing.assert_array_equal(rows["jammer_channel_re"], jammed)
 
 
+@pytest.mark.slow
 def test_many_rows_are_written_in_parts(finished: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     whole = finished.to_dataframe()
     monkeypatch.setattr(collect, "_ROWS_AT_ONCE", 5)

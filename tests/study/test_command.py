@@ -47,6 +47,7 @@ def test_it_prints_the_points_and_writes_the_files(tmp_path: Path, inline: Inlin
     assert (out / "study.parquet").exists() and (out / "study.png").exists()
 
 
+@pytest.mark.slow
 def test_json_is_alone_on_stdout(tmp_path: Path, inline: InlineWorkers) -> None:
     result = invoke("study", write_study(tmp_path, grid=GRID), "--out", tmp_path / "out", "--json")
     record = json.loads(result.stdout)
@@ -55,6 +56,7 @@ def test_json_is_alone_on_stdout(tmp_path: Path, inline: InlineWorkers) -> None:
     assert record["factors"] == [{"keys": ["uplink.snr_db"], "levels": [[0], [10]]}]
 
 
+@pytest.mark.slow
 def test_quiet_prints_nothing(tmp_path: Path, inline: InlineWorkers) -> None:
     result = invoke("study", write_study(tmp_path, grid=GRID), "--out", tmp_path / "out", "--quiet")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
@@ -104,6 +106,7 @@ def test_refusals_are_one_message_and_no_traceback(
     assert not list(tmp_path.rglob("study.json"))
 
 
+@pytest.mark.slow
 def test_a_folder_with_a_study_needs_resume(tmp_path: Path, inline: InlineWorkers) -> None:
     file = write_study(tmp_path, grid=GRID)
     assert invoke("study", file, "--out", tmp_path / "out").exit_code == 0
@@ -113,6 +116,7 @@ def test_a_folder_with_a_study_needs_resume(tmp_path: Path, inline: InlineWorker
     assert len(inline.submitted) == 2
 
 
+@pytest.mark.slow
 def test_results_lie_under_the_name(tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_study(tmp_path, grid=GRID)
     monkeypatch.chdir(tmp_path)

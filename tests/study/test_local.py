@@ -144,6 +144,7 @@ def test_a_warning_is_in_the_log_once(workers: int, tmp_path: Path, monkeypatch:
     assert said.count("UserWarning: these gains are odd") == 1, said
 
 
+@pytest.mark.slow
 def test_stopping_lets_workers_end_their_round(tmp_path: Path) -> None:
     log = tmp_path / "workers.log"
     run_folder = tmp_path / "run"

@@ -76,6 +76,7 @@ def test_resume_computes_nothing_twice(tmp_path: Path, inline: InlineWorkers) ->
     assert before.equals(again.to_dataframe())
 
 
+@pytest.mark.slow
 def test_a_changed_study_computes_only_what_changed(tmp_path: Path, inline: InlineWorkers) -> None:
     run_study(design(tmp_path, grid=GRID), tmp_path / "out")
     # One value more, one value less, and a base that differs where the grid sets the value anyway.
@@ -88,6 +89,7 @@ def test_a_changed_study_computes_only_what_changed(tmp_path: Path, inline: Inli
     assert [task.run for task in inline.submitted[3:]] == [run.id for run in everything.runs]
 
 
+@pytest.mark.slow
 def test_a_taken_folder_is_not_touched(tmp_path: Path, inline: InlineWorkers) -> None:
     plan = design(tmp_path, grid=GRID)
     run_study(plan, tmp_path / "out")
@@ -178,6 +180,7 @@ def test_what_is_stopped_is_recorded_and_resumed(tmp_path: Path, inline: InlineW
     assert same_numbers(study.to_dataframe(), finished.to_dataframe())
 
 
+@pytest.mark.slow
 def test_a_worker_without_a_study_stops(tmp_path: Path, inline: InlineWorkers) -> None:
     """What comes to a worker after the study has ended, or has been taken up by another process, is not begun."""
     plan = design(tmp_path, grid=GRID)
@@ -225,6 +228,7 @@ def test_a_process_computes_one_run_at_a_time(tmp_path: Path, monkeypatch: pytes
     assert most == 1
 
 
+@pytest.mark.slow
 def test_results_of_another_design_do_not_stay(tmp_path: Path, inline: InlineWorkers) -> None:
     run_study(design(tmp_path, grid=GRID), tmp_path / "out")
     interrupted(design(tmp_path, grid={"uplink.snr_db": [3]}), tmp_path / "out", resume=True)

@@ -36,6 +36,7 @@ def test_decibels_are_those_of_the_median_norm(tmp_path: Path, clip: float) -> N
     assert f"{np.median(norms):.3g} fits" in words and "private data" in words
 
 
+@pytest.mark.slow
 def test_the_clip_that_fits_ends_the_warning_and_gains_what_was_said(tmp_path: Path) -> None:
     """By the same α_u the noise on the model is τσ_m: it falls by the decibels that the clip was too large."""
     loose, _ = simulated(tmp_path / "loose")
@@ -73,6 +74,7 @@ def test_where_no_clip_sets_the_scale_nothing_is_said(tmp_path: Path, overrides:
     assert summary["warnings"] == [] and math.isnan(summary["clip_excess_db"])
 
 
+@pytest.mark.slow
 def test_a_run_warns_once_on_stderr_and_in_its_report(tmp_path: Path) -> None:
     scenario = tmp_path / "small.yaml"
     scenario.write_text(dump_scenario(small(rounds=2)))

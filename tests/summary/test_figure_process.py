@@ -126,6 +126,7 @@ def test_a_trace_that_cannot_be_read_is_refused_as_ever(tmp_path: Path) -> None:
             figures.missing()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("apart")
 def test_a_run_that_is_given_up_leaves_neither_a_process_nor_parts_of_files(trace: Path, tmp_path: Path) -> None:
     copy = tmp_path / "trace.h5"
@@ -143,6 +144,7 @@ def test_a_run_that_is_given_up_leaves_neither_a_process_nor_parts_of_files(trac
     assert not list(tmp_path.glob(".partial-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "told",
     [pytest.param(False, id="before the order", marks=pytest.mark.slow), pytest.param(True, id="while it draws")],
@@ -173,6 +175,7 @@ def test_a_killed_run_leaves_no_process_behind(told: bool, trace: Path, tmp_path
     assert not list(tmp_path.glob(".partial-*"))
 
 
+@pytest.mark.slow
 def test_where_matplotlib_is_loaded_figures_are_drawn_at_once(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.figure
 

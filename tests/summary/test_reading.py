@@ -103,6 +103,7 @@ def test_with_a_path_loss_gains_are_in_decibels(runs: dict[str, Path]) -> None:
     np.testing.assert_allclose(np.asarray(axes.lines[0].get_ydata()), middle[np.isfinite(middle)])
 
 
+@pytest.mark.slow
 def test_accuracy_is_within_its_range_and_epsilon_above_zero(runs: dict[str, Path]) -> None:
     for name in RUNS:
         accuracy, _, epsilon, *_ = drawn(runs[name], PAGE_IN)[0].axes

@@ -111,6 +111,7 @@ for path in map(Path, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 def test_a_figure_has_the_same_bytes_whenever_it_is_drawn(tmp_path: Path) -> None:
     digests = []
     for turn in ("0", "1"):

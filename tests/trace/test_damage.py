@@ -194,6 +194,7 @@ def test_a_signal_to_end_is_for_the_process_that_waits() -> None:
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
+@pytest.mark.slow
 def test_a_loop_inside_hdf5_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "_CPU_S", 1.0)
 
@@ -233,6 +234,7 @@ def test_a_sound_trace_is_read_where_proc_is_not_mounted(path: Path, monkeypatch
     read_all(path)
 
 
+@pytest.mark.slow
 def test_a_trace_is_read_while_another_thread_reads(path: Path) -> None:
     """The process is doubled while nobody is inside HDF5, whose locks it would inherit for ever."""
     others = [path.with_name(f"other{number}.h5") for number in range(3)]

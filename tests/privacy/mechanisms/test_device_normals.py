@@ -225,6 +225,7 @@ def test_numbers_are_drawn_in_pieces_of_bounded_size(clients: int, dimension: in
     assert recorder.largest <= 4 * operations.NUMBERS < 4 * clients * dimension
 
 
+@pytest.mark.slow
 def test_haar_noise_is_transformed_in_pieces_of_bounded_size() -> None:
     recorder = recorded(HaarMechanism(Constant(1.0)), np.arange(70), 10**6, 1, (70,))
     assert recorder.largest <= 2**28 < 4 * 70 * 2**20

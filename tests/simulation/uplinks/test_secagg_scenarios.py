@@ -28,6 +28,7 @@ def ran(**overrides: object) -> tuple[Simulation, list[FinishedRound]]:
     return simulation, rounds
 
 
+@pytest.mark.slow
 def test_secagg_dropouts_loses_clients_at_every_stage_and_gives_up_rounds() -> None:
     played = play(load_scenario("secagg-dropouts"), dimension=2410)
     rounds, lost = played.rounds, np.zeros(len(SecAggStage))

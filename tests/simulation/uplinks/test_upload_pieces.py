@@ -60,6 +60,7 @@ def lost(played: Play) -> int:
     return sum(len(this.round.with_status(Status.OUTAGE)) for this in played.rounds)
 
 
+@pytest.mark.slow
 @ageing
 def test_a_rate_of_the_beginning_is_lost_with_the_first_piece_that_does_not_carry_it() -> None:
     """Client by client against Clarke's closed form at the pieces' times."""
