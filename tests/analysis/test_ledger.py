@@ -44,7 +44,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", rest_slow(CASES, fast=4))
+@pytest.mark.parametrize("name", rest_slow(CASES, fast=2))
 def test_the_same_statement_gives_the_same_numbers_and_another_those_of_another_run(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     result = wfl.simulate(small(**case), tmp_path / "run", device="cpu", pictures=False)

@@ -44,7 +44,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", rest_slow(CASES, fast=5))
+@pytest.mark.parametrize("name", rest_slow(CASES, fast=2))
 def test_every_kind_of_run_has_a_picture(name: str, tmp_path: Path) -> None:
     result = wfl.simulate(small(**CASES[name]), tmp_path / "run", device="cpu")
     assert result.picture.stat().st_size > 20_000

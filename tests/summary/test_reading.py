@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.speed import rest_slow
 from tests.summary.reading import assert_readable, figures_of, labels
 from wirelessfl.analysis.replay.paired import draw_paired
 from wirelessfl.summary.drawing import log_scale
@@ -62,7 +63,7 @@ def drawn(trace: Path, width: float) -> tuple[Figure, Figure]:
 @pytest.mark.parametrize(
     "width", [COLUMN_IN, pytest.param(PAGE_IN, marks=pytest.mark.slow), pytest.param(12.0, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", rest_slow(RUNS, fast=2))
 def test_no_text_is_cut_off_or_hidden_at_any_width(runs: dict[str, Path], name: str, width: float) -> None:
     for figure in drawn(runs[name], width):
         assert figure.get_figwidth() == width
