@@ -129,11 +129,12 @@ def time_simulation(
         after_round: called after each round.
     """
     clock = Clock()
-    rounds: list[FinishedRound] = []
+    loss, clients = math.nan, 0
 
     def note(this: FinishedRound) -> None:
+        nonlocal loss, clients
         clock.lap()
-        rounds[:] = [this]
+        loss, clients = this.values["test_loss"], len(this.clients)  # a round is not kept: memory is measured
         after_round()
 
     with tempfile.TemporaryDirectory(prefix="wirelessfl-bench-") as place, catch_interrupts() as interrupts:
@@ -141,4 +142,4 @@ def time_simulation(
         clock.start()
         record_run(simulation, folder, scenario, interrupts, note)
         trace_bytes = folder.trace.stat().st_size
-    return clock.times(rounds[0].values["test_loss"], len(rounds[0].clients), trace_bytes)
+    return clock.times(loss, clients, trace_bytes)

@@ -1,4 +1,4 @@
-"""The trace and the checkpoint alone: how long a round takes to be safe on disk, and how large it is there."""
+"""The trace and the checkpoint alone: how long a round takes to be safe on disk and to be read, and how large it is."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from wirelessfl.trace import (
     RunIdentity,
     TraceHeader,
     TraceWriter,
+    open_trace,
     save_checkpoint,
     scenario_digest,
 )
@@ -57,6 +58,20 @@ def append_seconds(clients: int, rounds: int) -> Sample:
     with _folder() as folder:
         seconds, _ = _write(folder / "trace.h5", clients, rounds)
     return Sample(1e3 * statistics.median(seconds))
+
+
+def read_seconds(clients: int, rounds: int, dimension: str) -> Sample:
+    """Milliseconds in which xarray opens a trace and reads a variable at one place of a dimension."""
+    with _folder() as folder:
+        path = folder / "trace.h5"
+        _write(path, clients, rounds)
+
+        def read() -> None:
+            with open_trace(path) as dataset:
+                dataset["update_norm"].isel({dimension: 1}).load()
+
+        read()  # imports
+        return Sample(1e3 * _median_seconds(read, 5))
 
 
 def bytes_on_disk(clients: int, rounds: int) -> Sample:
@@ -99,8 +114,12 @@ def _median_seconds(work: Callable[[], object], times: int) -> float:
 def trace_cases(*, quick: bool) -> list[Case]:
     """Append, size and checkpoint."""
     clients, dimension, rounds = (20, 1_000, 2) if quick else (1_000, 155_820, 20)
+    crowd = 50 if quick else 100_000
     return [
         Case(GROUP, f"append, {clients:,} active", "ms/round", partial(append_seconds, clients, rounds)),
         Case(GROUP, f"size, {clients:,} active", "bytes/client/round", partial(bytes_on_disk, clients, rounds), most=1),
+        Case(GROUP, f"append, {crowd:,} active", "ms/round", partial(append_seconds, crowd, rounds), most=1),
+        Case(GROUP, f"read a client, {crowd:,} active", "ms", partial(read_seconds, crowd, rounds, "slot"), most=1),
+        Case(GROUP, f"read a round, {crowd:,} active", "ms", partial(read_seconds, crowd, rounds, "round"), most=1),
         Case(GROUP, f"checkpoint, d = {dimension:,}", "ms/round", partial(checkpoint_seconds, dimension, rounds)),
     ]

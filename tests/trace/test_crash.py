@@ -29,9 +29,9 @@ class Tape:
     def attach(self, monkeypatch: pytest.MonkeyPatch) -> None:
         write, allocate = journal._write_all, journal._allocate
 
-        def taped_write(descriptor: int, data: bytes, offset: int) -> None:
-            self.writes.append((offset, data))
-            write(descriptor, data, offset)
+        def taped_write(descriptor: int, pieces: list[bytes], offset: int) -> None:
+            self.writes.append((offset, b"".join(pieces)))
+            write(descriptor, pieces, offset)
 
         def taped_allocate(descriptor: int, start: int, stop: int) -> None:
             self.writes.append((stop, None))

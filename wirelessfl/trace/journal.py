@@ -28,6 +28,7 @@ from wirelessfl.outputs import FULL
 
 _SUPERBLOCK = 0
 _JOINED_GAP = 1 << 18
+_PIECES_AT_ONCE = 1024  # of one write on Linux and macOS
 
 
 class HeldBackFile(io.RawIOBase):
@@ -122,12 +123,13 @@ class HeldBackFile(io.RawIOBase):
             superblock = offset == _SUPERBLOCK
             steps[(1 if grows else 3) if superblock else (0 if offset >= old_end else 2)][offset] = data
         for step in steps:
-            for offset, run in self._joined(step):
-                _write_all(self._descriptor, run, offset)
+            for offset, pieces in self._joined(step):
+                _write_all(self._descriptor, pieces, offset)
         self._held.clear()
 
-    def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
-        # Neighbours that follow each other become one write, with what the disk holds between them.
+    def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, list[bytes]]]:
+        # Neighbours that follow each other become one write, with what the disk holds between them. A long write is
+        # of as many pieces as the system takes at once: put together they would be in memory twice.
         #
         # A kill falls between two writes much rather than into one: this narrows the moment in which some variables
         # have the new row and others do not, and in which an attribute points to a text that is not there yet.
@@ -139,12 +141,12 @@ class HeldBackFile(io.RawIOBase):
                     pieces.append(os.pread(self._descriptor, gap, end).ljust(gap, b"\0"))
             else:
                 if pieces:
-                    yield start, b"".join(pieces)
+                    yield start, pieces
                 start, pieces = offset, []
             pieces.append(piece)
             end = offset + len(piece)
         if pieces:
-            yield start, b"".join(pieces)
+            yield start, pieces
 
     @override
     def close(self) -> None:
@@ -182,8 +184,17 @@ def _allocate(descriptor: int, start: int, stop: int) -> None:
         os.ftruncate(descriptor, stop)
 
 
-def _write_all(descriptor: int, data: bytes, offset: int) -> None:
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(descriptor, rest, offset)
-        rest, offset = rest[written:], offset + written
+def _write_all(descriptor: int, pieces: list[bytes], offset: int) -> None:
+    for first in range(0, len(pieces), _PIECES_AT_ONCE):
+        some = pieces[first : first + _PIECES_AT_ONCE]
+        size = sum(map(len, some))
+        written = os.pwritev(descriptor, some, offset)
+        if written < size:
+            _write_rest(descriptor, b"".join(some), written, offset)
+        offset += size
+
+
+def _write_rest(descriptor: int, data: bytes, written: int, offset: int) -> None:
+    # What the system did not take at once
+    while written < len(data):
+        written += os.pwrite(descriptor, memoryview(data)[written:], offset + written)

@@ -34,6 +34,8 @@ from wirelessfl.trace.storage import (
 
 ROUNDS_AHEAD = 64
 """Datasets over rounds grow by so many rows at once: a new extent has to be written out, as their values have."""
+_CACHE_BYTES = 1 << 18
+"""Cache of a dataset's chunks: those that get further rows fit many times, and wide rounds fill theirs at once."""
 # With room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it.
 _BLANK_CLOSING = dict.fromkeys(CLOSING, "[]".ljust(8192))
 
@@ -264,7 +266,7 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
     try:
         if mode == "w":
             backing.clear()
-        file = h5py.File(backing, mode)
+        file = h5py.File(backing, mode, rdcc_nbytes=_CACHE_BYTES)
         yield backing, file
     except BaseException:
         with suppress(Exception):
