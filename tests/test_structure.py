@@ -25,7 +25,7 @@ LAYERS = (
     {"cli"},
     {"analysis", "study"},
     {"api"},
-    {"result"},
+    {"result", "plots"},
     {"folder", "interrupts"},
     {"summary"},
     {"assembly"},

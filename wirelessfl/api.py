@@ -13,7 +13,8 @@ from wirelessfl.errors import DataError, InputError, OutputError, PlanWarning, R
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
-from wirelessfl.result import Plan, Result, make_plan, open_run, plot_labels, plot_topology, result_of
+from wirelessfl.plots import plot_beam, plot_labels, plot_spectrum, plot_topology, plots_of
+from wirelessfl.result import Plan, Result, make_plan, open_run, result_of
 from wirelessfl.scenario import Scenario, Source, dump_scenario, load_scenario, locate, resolve_scenario
 from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.python_values import named_parameters
@@ -40,8 +41,11 @@ __all__ = [
     "make_plan",
     "open_run",
     "open_trace",
+    "plot_beam",
     "plot_labels",
+    "plot_spectrum",
     "plot_topology",
+    "plots_of",
     "record_run",
     "simulate",
 ]

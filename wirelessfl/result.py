@@ -1,4 +1,4 @@
-"""Plan of a scenario before it runs (sizes, cost, topology), and result of a finished run (numbers, files)."""
+"""Plan of a scenario before it runs (sizes, cost), and result of a finished run (numbers, files)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.folder import RunFolder
-from wirelessfl.outputs import replacing
-from wirelessfl.scenario import Scenario, Source, load_scenario
+from wirelessfl.scenario import Source, load_scenario
 from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
@@ -232,48 +231,6 @@ class Plan:
             "coherence_s": self.coherence_s,
             "notes": list(self.notes),
         }
-
-
-def plot_topology(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
-    """Picture of clients, base stations and servers at the beginning of a scenario.
-
-    Args:
-        scenario: the scenario.
-        path: the file; its suffix is the format: .pdf, .svg or .png.
-        width_in: width (inches).
-
-    Raises:
-        InputError: the data or a file of the channel cannot be used.
-        OutputError: the place cannot be written.
-    """
-    from wirelessfl.assembly import build_simulation, plan_to_look, topology_graph
-    from wirelessfl.summary.topology import draw_topology
-
-    graph = topology_graph(build_simulation(scenario, plan_to_look(scenario.compute)).deployment)
-    with replacing(Path(path)) as new:
-        draw_topology(graph, scenario.name, new, width_in)
-
-
-def plot_labels(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
-    """Picture of the samples of each class that clients hold; of more than a hundred clients evenly spaced ones.
-
-    Args:
-        scenario: the scenario.
-        path: the file; its suffix is the format: .pdf, .svg or .png.
-        width_in: width (inches).
-
-    Raises:
-        InputError: the data or a file of the channel cannot be used.
-        OutputError: the place cannot be written.
-    """
-    from wirelessfl.assembly import build_simulation, plan_to_look
-    from wirelessfl.learning.label_counts import label_counts
-    from wirelessfl.summary.labels import MOST_CLIENTS, draw_labels
-
-    learner = build_simulation(scenario, plan_to_look(scenario.compute)).deployment.learner
-    counts = label_counts(learner.population, MOST_CLIENTS)
-    with replacing(Path(path)) as new:
-        draw_labels(counts, scenario.name, new, width_in)
 
 
 def make_plan(scenario: Source, overrides: Overrides = (), **keys: Any) -> Plan:

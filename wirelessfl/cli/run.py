@@ -136,7 +136,7 @@ def _show(result: Result, *, quiet: bool, as_json: bool) -> None:
 @scenario_argument
 @override_option
 @plugins_option
-@click.option("--plot", is_flag=True, help="Draw nodes and links, and who holds which classes.")
+@click.option("--plot", is_flag=True, help="Draw nodes and links, classes, and beam and spectrum of round 1.")
 @figures_option(words="Format of the pictures of --plot; none draws none.")
 @width_option("5")
 @json_option
@@ -163,7 +163,7 @@ def validate(
         refuse_figure_options("--plot")
     resolved, options = read_scenario(scenario, overrides, allow_plugins), FigureOptions(form, width)
     if plot and options.drawn:
-        for what, draw in (("topology", api.plot_topology), ("labels", api.plot_labels)):
+        for what, draw in api.plots_of(resolved).items():
             picture = options.file(Path(f"{resolved.name}-{what}"))
             draw(resolved, picture, width_in=width)
             remark(f"picture: {picture}")

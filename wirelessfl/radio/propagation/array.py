@@ -65,6 +65,16 @@ class ArrayGeometry:
         sines = np.stack(np.broadcast_arrays(np.sin(azimuth) * np.cos(elevation), np.sin(elevation)), axis=-1)
         return np.asarray(np.exp(2j * np.pi * (sines @ self.positions.T)))
 
+    def pattern(self, weights: NDArray[np.complex128], azimuth: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Array gain (n,) of a combiner for plane waves at the height of the array, |fᴴa(φ)|²/‖f‖²; at most A.
+
+        Args:
+            weights: f (A,).
+            azimuth: φ (n,) from broadside, in radians.
+        """
+        behind = np.abs(self.steering(azimuth) @ weights.conj()) ** 2
+        return np.asarray(behind / np.sum(np.abs(weights) ** 2))
+
 
 class SpatialCorrelation(Protocol):
     """Correlation of the scattered part of a link between the antennas of an array."""

@@ -1,0 +1,96 @@
+"""Pictures of beams and spectra: the numbers in them against closed forms and the trace of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import PLAN, small
+from tests.speed import rest_slow
+from wirelessfl import api
+from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.first_slot import FirstSlot, first_slot
+from wirelessfl.errors import InputError
+from wirelessfl.radio import ArrayGeometry
+from wirelessfl.scenario import Scenario
+
+LINE_OF_SIGHT = {"model": "rician", "k_db": 60}
+TDL = {"model": "tdl", "profile": "C", "delay_spread_s": 1e-7, "groups": 8}
+ABSENT = {"availability": {"p": 0.6}, "fade_threshold": 0.5}
+
+
+def slot_of(scenario: Scenario) -> FirstSlot:
+    """The first slot of a scenario."""
+    return first_slot(lambda: build_simulation(scenario, PLAN))
+
+
+@pytest.mark.parametrize("spacing", [0.25, 0.5])
+def test_the_pattern_of_a_sum_is_the_array_factor(spacing: float) -> None:
+    """|sin(Aψ/2)/sin(ψ/2)|²/A with ψ = 2π·spacing·sin φ."""
+    angles = np.linspace(-1.5, 1.5, 100)  # not at broadside, where both sines vanish
+    psi = 2 * np.pi * spacing * np.sin(angles)
+    expected = (np.sin(6 * psi / 2) / np.sin(psi / 2)) ** 2 / 6
+    found = ArrayGeometry(1, 6, spacing).pattern(np.ones(6, dtype=np.complex128), angles)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert ArrayGeometry(1, 6, spacing).pattern(np.full(6, 2j), np.zeros(1))[0] == pytest.approx(6.0)
+
+
+def test_clients_on_a_line_of_sight_lie_on_the_pattern() -> None:
+    slot = slot_of(small(channel__fading=LINE_OF_SIGHT, uplink__receiver={"antennas": 5, "combiner": "max_min"}))
+    assert slot.geometry is not None
+    pattern = slot.geometry.pattern(slot.weights[0], slot.azimuth)
+    np.testing.assert_allclose(slot.gain[:, 0], pattern, rtol=0.02)
+
+
+@pytest.mark.parametrize("csi", rest_slow([0.3, 0.0]))
+def test_it_is_the_slot_that_the_run_has(csi: float, tmp_path: Path) -> None:
+    """Clients, gains in groups of subcarriers, and who sends: as the trace has them."""
+    scenario = small(channel__fading=TDL, faults=ABSENT, timing__bandwidth_hz=5e6, channel__csi={"error_std": csi})
+    slot = slot_of(scenario)
+    result = wfl.simulate(scenario, tmp_path / "run", device="cpu", pictures=False)
+    with wfl.open_trace(result.trace) as trace:
+        first = trace.isel(round=0)
+        asked = np.isfinite(first["channel_re"].to_numpy()[:, 0])
+        estimate = first["csi_re"].to_numpy() + 1j * first["csi_im"].to_numpy()
+        assert slot.clients.tolist() == first["client_id"].to_numpy()[asked].tolist()
+        np.testing.assert_array_equal(slot.estimate[:, :, 0], estimate[asked])
+        share = first["truncated_share"].to_numpy()[asked]
+    np.testing.assert_allclose(1 - slot.sends.mean(axis=1), share)
+    np.testing.assert_array_equal(slot.sends, slot.gain >= slot.fade_threshold)
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        ({}, ["topology", "labels"]),
+        ({"uplink": {"kind": "ideal"}}, ["topology", "labels"]),
+        ({"uplink__receiver": {"antennas": 2, "combiner": "sum"}}, ["topology", "labels", "beam"]),
+        ({"channel__fading": TDL, "timing__bandwidth_hz": 5e6}, ["topology", "labels", "spectrum"]),
+    ],
+)
+def test_a_scenario_has_the_pictures_that_say_something(keys: dict[str, Any], names: list[str]) -> None:
+    assert list(api.plots_of(small(**keys))) == names
+
+
+def test_both_are_drawn(tmp_path: Path) -> None:
+    scenario = small(
+        channel__fading=TDL,
+        timing__bandwidth_hz=5e6,
+        uplink__receiver={"antennas": 4, "combiner": "max_min"},
+        uplink__jammer={"epsilon": 5.0},
+    )
+    for name, plot in (("beam", api.plot_beam), ("spectrum", api.plot_spectrum)):
+        plot(scenario, tmp_path / f"{name}.svg")
+        assert "<svg" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_what_a_scenario_lacks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no beam to draw; allowed: uplink\.receiver\.antennas from 2"):
+        api.plot_beam(small(), tmp_path / "beam.png")
+    with pytest.raises(InputError, match=r"no spectrum to draw; allowed: channel\.fading\.groups from 2"):
+        api.plot_spectrum(small(), tmp_path / "spectrum.png")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,140 @@
+"""Pictures of a scenario before it runs: topology, partition of the data, beam and spectrum of the first slot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from wirelessfl.errors import InputError, precondition
+from wirelessfl.outputs import replacing
+from wirelessfl.scenario import Scenario
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation import Simulation
+
+
+class Plot(Protocol):
+    """A picture of a scenario."""
+
+    def __call__(self, scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
+        """Drawing into a file."""
+
+
+def plot_topology(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
+    """Picture of clients, base stations and servers at the beginning of a scenario.
+
+    Args:
+        scenario: the scenario.
+        path: the file; its suffix is the format: .pdf, .svg or .png.
+        width_in: width (inches).
+
+    Raises:
+        InputError: the data or a file of the channel cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.assembly import topology_graph
+    from wirelessfl.summary.topology import draw_topology
+
+    graph = topology_graph(_built(scenario).deployment)
+    with replacing(Path(path)) as new:
+        draw_topology(graph, scenario.name, new, width_in)
+
+
+def plot_labels(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
+    """Picture of the samples of each class that clients hold; of more than a hundred clients evenly spaced ones.
+
+    Args:
+        scenario: the scenario.
+        path: the file; its suffix is the format: .pdf, .svg or .png.
+        width_in: width (inches).
+
+    Raises:
+        InputError: the data or a file of the channel cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.learning.label_counts import label_counts
+    from wirelessfl.summary.labels import MOST_CLIENTS, draw_labels
+
+    learner = _built(scenario).deployment.learner
+    counts = label_counts(learner.population, MOST_CLIENTS)
+    with replacing(Path(path)) as new:
+        draw_labels(counts, scenario.name, new, width_in)
+
+
+def plot_beam(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
+    """Picture of the combiner's array pattern in the first round, and of the clients' gains behind it.
+
+    Of several base stations the one that serves most clients is drawn, of several groups of subcarriers the first.
+
+    Args:
+        scenario: one with a receiver of several antennas over the air.
+        path: the file; its suffix is the format: .pdf, .svg or .png.
+        width_in: width (inches).
+
+    Raises:
+        InputError: there is no such receiver, its antennas have no geometry, or a file cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.assembly.first_slot import first_slot
+    from wirelessfl.summary.beam import draw_beam
+
+    _, directed = _axes(scenario)
+    precondition(
+        directed,
+        "no beam to draw; allowed: uplink.receiver.antennas from 2 over the air, on channels that are drawn",
+        InputError,
+    )
+    slot = first_slot(lambda: _built(scenario))
+    with replacing(Path(path)) as new:
+        draw_beam(slot, scenario.name, new, width_in)
+
+
+def plot_spectrum(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
+    """Picture of the clients' gains over the groups of subcarriers in the first round, and of who sends in which.
+
+    Args:
+        scenario: one with several groups of subcarriers over the air.
+        path: the file; its suffix is the format: .pdf, .svg or .png.
+        width_in: width (inches).
+
+    Raises:
+        InputError: there is one group, or a file cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.assembly.first_slot import first_slot
+    from wirelessfl.summary.spectrum import draw_spectrum
+
+    groups, _ = _axes(scenario)
+    precondition(groups > 1, "no spectrum to draw; allowed: channel.fading.groups from 2 over the air", InputError)
+    slot = first_slot(lambda: _built(scenario))
+    with replacing(Path(path)) as new:
+        draw_spectrum(slot, scenario.name, new, width_in)
+
+
+def plots_of(scenario: Scenario) -> dict[str, Plot]:
+    """The pictures that a scenario has, by the ending of their names.
+
+    Raises:
+        InputError: the data or a file of the channel cannot be used.
+    """
+    found: dict[str, Plot] = {"topology": plot_topology, "labels": plot_labels}
+    groups, directed = _axes(scenario)
+    return found | ({"beam": plot_beam} if directed else {}) | ({"spectrum": plot_spectrum} if groups > 1 else {})
+
+
+def _axes(scenario: Scenario) -> tuple[int, bool]:
+    # Groups of subcarriers of a slot over the air, and whether its antennas have places; 0 and no without a slot
+    from wirelessfl.simulation.uplinks import OverTheAir
+
+    deployment = _built(scenario).deployment
+    uplink = deployment.uplink
+    if not isinstance(uplink, OverTheAir):
+        return 0, False
+    _, groups, antennas = uplink.gain_shape
+    return groups, antennas > 1 and all(source.array is not None for source in deployment.network.sources)
+
+
+def _built(scenario: Scenario) -> Simulation:
+    from wirelessfl.assembly import build_simulation, plan_to_look
+
+    return build_simulation(scenario, plan_to_look(scenario.compute))
