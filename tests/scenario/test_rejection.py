@@ -63,6 +63,9 @@ BAD = {
     "model: {name: 'a:b', options: 3}": "model.options: found 3; allowed: a mapping of plain values",
     # types
     "rounds: true": "f.yaml:2: rounds: found true; allowed: a whole number from 1 to 1000000",
+    "training: {algorithm: {name: scaffold, option: true}}": "training.algorithm.option: found true; allowed: 1 | 2",
+    "training: {algorithm: {name: scaffold, payload: true}}": "training.algorithm.payload: found true; allowed: 1 | 2",
+    "model: {name: resnet_gn, depth: 20.0}": "model.depth: found 20.0; allowed: 8 | 14 | 20 | 32 | 44 | 56",
     "rounds: 2.5": "rounds: found 2.5; allowed: a whole number from 1 to 1000000",
     "rounds: 1e3": "rounds: found 1000.0; allowed: a whole number from 1 to 1000000; did you mean 1000?",
     "rounds: '5'": "rounds: found '5'; allowed: a whole number from 1 to 1000000; write it without quotes",

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from wirelessfl.scenario.base import (
+    ONE_OF_NUMBERS,
     CoreVariant,
     Count,
     External,
@@ -51,13 +52,13 @@ class Scaffold(CoreVariant, core="wirelessfl.learning.algorithms.scaffold:Scaffo
     """Control variates at the clients and at the server (Karimireddy et al. 2020)."""
 
     name: Literal["scaffold"] = key("scaffold", "SCAFFOLD: control variates correct every local gradient.")
-    option: Literal[1, 2] = key(
+    option: Annotated[Literal[1, 2], ONE_OF_NUMBERS] = key(
         2,
         "Control variate of a client: 1, its gradient at the received model, by one more pass over its samples; 2, "
         "the mean gradient of its local steps.",
     )
     server_lr: PositiveSingle = key(1.0, "Factor on the mean update.")
-    payload: Literal[1, 2] = key(
+    payload: Annotated[Literal[1, 2], ONE_OF_NUMBERS] = key(
         2, "Vectors that a client sends. 1: the server computes the other, where all clients take equally many steps."
     )
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -34,6 +35,18 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
 Decibel = Annotated[float, Field(ge=-300, le=300)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def _whole(value: Any) -> Any:
+    # Literals are compared by ==, and True and 1.0 equal 1
+    if isinstance(value, bool | float):
+        raise PydanticCustomError("literal_error", "not a whole number")
+    return value
+
+
+ONE_OF_NUMBERS = BeforeValidator(_whole)
+"""Beside a ``Literal`` of whole numbers: booleans are not numbers, and 1.0 is no whole one."""
+
 LIGHT_M_PER_S = 299_792_458.0
 
 Metres = Annotated[float, Field(ge=1e-3, le=1e9)]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from wirelessfl.scenario.base import (
+    ONE_OF_NUMBERS,
     CoreVariant,
     Count,
     External,
@@ -145,7 +146,7 @@ class ResNet(TrainedModel, core="wirelessfl.learning.models:resnet_gn"):
     """ResNet for small images with group normalisation."""
 
     name: Literal["resnet_gn"] = key("resnet_gn", "ResNet for small images with group normalisation.")
-    depth: Literal[8, 14, 20, 32, 44, 56] = key(20, "Layers, 6n + 2.")
+    depth: Annotated[Literal[8, 14, 20, 32, 44, 56], ONE_OF_NUMBERS] = key(20, "Layers, 6n + 2.")
 
 
 class MobileNet(TrainedModel, core="wirelessfl.learning.models:mobilenet_gn"):
