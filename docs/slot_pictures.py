@@ -33,6 +33,7 @@ SPECTRUM: Mapping[str, Any] = {
     "channel.fading": {"model": "tdl", "profile": "C", "delay_spread_s": 3.0e-7, "groups": 64},
     "timing.bandwidth_hz": 1.0e7,
     "faults.fade_threshold": 0.1,
+    "uplink.jammer": {"epsilon": 5.0},
 }
 
 

@@ -16,6 +16,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.first_slot import FirstSlot, first_slot
 from wirelessfl.errors import InputError
 from wirelessfl.radio import ArrayGeometry
+from wirelessfl.radio.tapped_delay_line import TappedDelayLine, group_frequencies
 from wirelessfl.scenario import Scenario
 
 LINE_OF_SIGHT = {"model": "rician", "k_db": 60}
@@ -61,6 +62,46 @@ def test_it_is_the_slot_that_the_run_has(csi: float, tmp_path: Path) -> None:
         share = first["truncated_share"].to_numpy()[asked]
     np.testing.assert_allclose(1 - slot.sends.mean(axis=1), share)
     np.testing.assert_array_equal(slot.sends, slot.gain >= slot.fade_threshold)
+
+
+def test_energy_and_jamming_of_each_group_are_those_of_the_equations(tmp_path: Path) -> None:
+    """|α_i|τ/√P_i = min(α_u p_i/(|ĥ_i|√P_i), 1) where a client sends, and (α_CJ|h_CJ|/σ_c)², from the trace."""
+    keys: dict[str, Any] = {"channel__fading": TDL, "timing__bandwidth_hz": 5e6, "uplink__jammer": {"epsilon": 5.0}}
+    scenario = small(**keys, faults={"fade_threshold": 0.5}, channel__csi={"error_std": 0.2}, uplink__snr_db=3.0)
+    slot = slot_of(scenario)
+    result = wfl.simulate(scenario, tmp_path / "run", device="cpu", pictures=False)
+    with wfl.open_trace(result.trace) as trace:
+        first = trace.isel(round=0)
+        values = {name: float(first[name]) for name in ("server_gain", "channel_noise_std", "jammer_gain")}
+        estimate = np.hypot(first["csi_re"].to_numpy(), first["csi_im"].to_numpy())
+        jammer = np.hypot(first["jammer_channel_re"].to_numpy(), first["jammer_channel_im"].to_numpy())
+        dimension = int(trace.attrs["dimension"])
+    amplitude = 10**0.15 * np.sqrt(dimension) * values["channel_noise_std"]  # √P_i
+    expected = np.minimum(values["server_gain"] / len(estimate) / (estimate * amplitude), 1.0) ** 2
+    assert 0 < slot.sends.mean() < 1
+    np.testing.assert_allclose(slot.sent, np.where(slot.sends, expected, 0.0), rtol=1e-9)
+    np.testing.assert_allclose(
+        slot.jamming, (values["jammer_gain"] * jammer / values["channel_noise_std"]) ** 2, rtol=1e-9
+    )
+    assert values["jammer_gain"] > 0
+
+
+def test_where_all_are_silent_nothing_is_sent() -> None:
+    keys: dict[str, Any] = {"channel__fading": TDL, "timing__bandwidth_hz": 5e6, "uplink__jammer": {"epsilon": 5.0}}
+    slot = slot_of(small(**keys, faults={"fade_threshold": 1e6}))
+    assert not slot.sends.any() and not slot.sent.any() and np.isnan(slot.jamming).all()
+
+
+def test_the_spectrum_of_a_delay_line_is_the_transform_of_its_taps() -> None:
+    """Taps at whole samples 1/B: the response at frequencies k B/F is the discrete Fourier transform."""
+    power = np.array([0.5, 0.3, 0.0625, 0.1375])
+    line = TappedDelayLine(np.array([0.0, 1.0, 2.0, 5.0]) / 5e6, power)
+    taps = np.zeros(8)
+    taps[[0, 1, 2, 5]] = np.sqrt(power)
+    middle = np.exp(-2j * np.pi * np.arange(8) * (0.5 - 4) / 8)  # groups lie symmetrically about the middle of the band
+    np.testing.assert_allclose(
+        line.response(group_frequencies(8, 5e6)).sum(axis=0), np.fft.fft(taps * middle), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(

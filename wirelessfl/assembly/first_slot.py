@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InputError
-from wirelessfl.radio import JAMMER, Moment
+from wirelessfl.radio import JAMMER, Moment, received_jamming_std
 from wirelessfl.radio.propagation import ArrayGeometry
 from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.rehearsal import without_training
 from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
+from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.trace import EventBatch
 
 
@@ -26,6 +28,8 @@ class FirstSlot:
         estimate: (n, F, A) channel estimates ĥ of the first block.
         mean_power: (n,) E|ĥ|² at one antenna.
         sends: (n, F) where each client sends in the first block.
+        sent: (n, F) energy of an update at the clip over the budget, |α_i|²τ²/P_i; 0 where a client does not send.
+        jamming: (F,) variance of the jamming over that of the receiver noise, behind the combiner; NaN without jammer.
         fade_threshold: g, of the deep-fade rule.
         geometry: places of the antennas; None where links come without directions.
         azimuth: (n,) directions of the clients from broadside, in radians; NaN without a geometry.
@@ -37,6 +41,8 @@ class FirstSlot:
     estimate: NDArray[np.complex128]
     mean_power: NDArray[np.float64]
     sends: NDArray[np.bool_]
+    sent: NDArray[np.float64]
+    jamming: NDArray[np.float64]
     fade_threshold: float
     geometry: ArrayGeometry | None
     azimuth: NDArray[np.float64]
@@ -62,7 +68,7 @@ def first_slot(build: Callable[[], Simulation]) -> FirstSlot:
     uplink, network = simulation.deployment.uplink, simulation.deployment.network
     if not isinstance(uplink, OverTheAir):
         raise InputError("uplink.kind: no slot over the air to draw; allowed: over_the_air")
-    clients, moment = _first_clients(rehearsed)
+    clients, moment, plan = _first_clients(rehearsed)
     slot = uplink.announce(clients, moment, uplink.schedule.instants(len(clients)))
     station = int(np.bincount(slot.found.serving).argmax())
     mine = slot.found.serving == station
@@ -78,6 +84,8 @@ def first_slot(build: Callable[[], Simulation]) -> FirstSlot:
         estimate=own.estimate[:, 0],
         mean_power=own.mean_estimate_power,
         sends=slot.sends[mine][:, 0],
+        sent=_energy_over_budget(uplink, plan, shown),
+        jamming=_jamming_over_noise(uplink, plan),
         fade_threshold=uplink.fade_threshold,
         geometry=None if source.array is None else source.array.geometry,
         azimuth=azimuth,
@@ -85,14 +93,38 @@ def first_slot(build: Callable[[], Simulation]) -> FirstSlot:
     )
 
 
-def _first_clients(simulation: Simulation) -> tuple[NDArray[np.int64], Moment]:
-    # Those whose channels are asked for in the first round, and when
+def _energy_over_budget(uplink: OverTheAir, plan: AirPlan | None, clients: NDArray[np.int64]) -> NDArray[np.float64]:
+    # (n, F) of clients, in the first block; those that are not among the senders send nothing
+    found = np.zeros((len(clients), uplink.gain_shape[1]))
+    if plan is None:
+        return found
+    constants = (uplink.air, uplink.ranges, uplink.iq_packing, uplink.joules_per_unit)
+    gain = np.abs(Transmitters(plan, uplink.policies, uplink.modulation, *constants).at_the_clip.tx_gain[:, 0])
+    _, here, there = np.intersect1d(clients, plan.clients, return_indices=True)
+    found[here] = (gain[there] * uplink.air.clip) ** 2 / plan.links.own.power_budget[there, None]
+    return found
+
+
+def _jamming_over_noise(uplink: OverTheAir, plan: AirPlan | None) -> NDArray[np.float64]:
+    # (F,) at the only receiver, in the first block
+    if plan is None or plan.jammer_behind is None or uplink.jamming is None:
+        return np.full(uplink.gain_shape[1], math.nan)
+    jammer = plan.jammer_behind.equivalent
+    phase = np.broadcast_to(jammer.phase_error, jammer.channel.shape)
+    std = received_jamming_std(plan.jammer_gain, jammer.channel, uplink.jamming.noise, phase)
+    return np.asarray((std[0].reshape(-1) / plan.noise_std[0, 0]) ** 2)
+
+
+def _first_clients(simulation: Simulation) -> tuple[NDArray[np.int64], Moment, AirPlan | None]:
+    # Those whose channels are asked for in the first round, when, and the plan of its slot
     without_training(simulation)
     simulation.stop = replace(simulation.stop, rounds=1)
-    found: list[tuple[NDArray[np.int64], Moment]] = []
+    found: list[tuple[NDArray[np.int64], Moment, AirPlan | None]] = []
 
     def keep(this: FinishedRound, _: EventBatch) -> None:
-        found.extend((this.clients[links.positions], this.round.moment) for links in this.round.links)
+        plan = this.round.heard  # missing where all are in a deep fade
+        own = plan if isinstance(plan, AirPlan) else None
+        found.extend((this.clients[links.positions], this.round.moment, own) for links in this.round.links)
 
     simulation.run(keep)
     if not found or not len(found[0][0]):
