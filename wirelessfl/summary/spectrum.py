@@ -37,7 +37,7 @@ def draw_spectrum(slot: FirstSlot, name: str, path: Path, width_in: float) -> No
         for place, colour in zip(shown.tolist(), CYCLE, strict=False):
             _draw_client(gains, slot, place, colour)
             sent = np.where(slot.sent[place] > 0, slot.sent[place], np.nan)
-            energy.plot(np.arange(groups), _decibels(sent), color=colour, linewidth=0.9)
+            energy.plot(np.arange(groups), _decibels(sent), color=colour, linewidth=0.9, marker=".", markersize=3)
         if slot.fade_threshold > 0:
             level = 10 * np.log10(slot.fade_threshold)
             gains.axhline(level, color=GREY, linestyle="--", linewidth=0.8, label="deep fade")
