@@ -65,6 +65,7 @@ def plot_beam(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) ->
     """Picture of the combiner's array pattern in the first round, and of the clients' gains behind it.
 
     Of several base stations the one that serves most clients is drawn, of several groups of subcarriers the first.
+    Imported channels say nothing of directions: there the gains are over the clients.
 
     Args:
         scenario: one with a receiver of several antennas over the air.
@@ -72,21 +73,23 @@ def plot_beam(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) ->
         width_in: width (inches).
 
     Raises:
-        InputError: there is no such receiver, its antennas have no geometry, or a file cannot be used.
+        InputError: there is no such receiver, it forms no beam, or a file cannot be used.
         OutputError: the place cannot be written.
     """
     from wirelessfl.assembly.first_slot import first_slot
-    from wirelessfl.summary.beam import draw_beam
+    from wirelessfl.summary.beam import draw_beam, draw_gains
 
-    _, directed = _axes(scenario)
+    _, antennas = _axes(scenario)
     precondition(
-        directed,
-        "no beam to draw; allowed: uplink.receiver.antennas from 2 over the air, on channels that are drawn",
+        antennas > 1,
+        "no beam to draw; allowed: uplink.receiver.antennas from 2 over the air, with a modulation that is read "
+        "behind a combiner",
         InputError,
     )
     slot = first_slot(lambda: _built(scenario))
     with replacing(Path(path)) as new:
-        draw_beam(slot, scenario.name, new, width_in)
+        draw = draw_gains if slot.geometry is None else draw_beam
+        draw(slot, scenario.name, new, width_in)
 
 
 def plot_spectrum(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
@@ -118,20 +121,21 @@ def plots_of(scenario: Scenario) -> dict[str, Plot]:
         InputError: the data or a file of the channel cannot be used.
     """
     found: dict[str, Plot] = {"topology": plot_topology, "labels": plot_labels}
-    groups, directed = _axes(scenario)
-    return found | ({"beam": plot_beam} if directed else {}) | ({"spectrum": plot_spectrum} if groups > 1 else {})
+    groups, antennas = _axes(scenario)
+    return found | ({"beam": plot_beam} if antennas > 1 else {}) | ({"spectrum": plot_spectrum} if groups > 1 else {})
 
 
-def _axes(scenario: Scenario) -> tuple[int, bool]:
-    # Groups of subcarriers of a slot over the air, and whether its antennas have places; 0 and no without a slot
+def _axes(scenario: Scenario) -> tuple[int, int]:
+    # Groups of subcarriers of a slot over the air, and antennas behind a combiner; 0 without a slot
+    from wirelessfl.radio.modulation import Waveform
     from wirelessfl.simulation.uplinks import OverTheAir
 
-    deployment = _built(scenario).deployment
-    uplink = deployment.uplink
+    uplink = _built(scenario).deployment.uplink
     if not isinstance(uplink, OverTheAir):
-        return 0, False
+        return 0, 0
     _, groups, antennas = uplink.gain_shape
-    return groups, antennas > 1 and all(source.array is not None for source in deployment.network.sources)
+    apart = isinstance(uplink.modulation, Waveform) and uplink.modulation.at_antennas
+    return groups, 0 if apart else antennas
 
 
 def _built(scenario: Scenario) -> Simulation:

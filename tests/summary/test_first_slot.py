@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
+from tests.channels.made import made
 from tests.simulation.scenarios import PLAN, small
 from tests.speed import rest_slow
 from wirelessfl import api
@@ -21,6 +22,11 @@ from wirelessfl.scenario import Scenario
 
 LINE_OF_SIGHT = {"model": "rician", "k_db": 60}
 TDL = {"model": "tdl", "profile": "C", "delay_spread_s": 1e-7, "groups": 8}
+BLIND: dict[str, Any] = {  # its server reads all antennas and forms no beam
+    "uplink__receiver": {"antennas": 8},
+    "uplink__modulation": {"scheme": "blind"},
+    "uplink__power_control": {"policy": "no_csi"},
+}
 ABSENT = {"availability": {"p": 0.6}, "fade_threshold": 0.5}
 
 
@@ -110,11 +116,27 @@ def test_the_spectrum_of_a_delay_line_is_the_transform_of_its_taps() -> None:
         ({}, ["topology", "labels"]),
         ({"uplink": {"kind": "ideal"}}, ["topology", "labels"]),
         ({"uplink__receiver": {"antennas": 2, "combiner": "sum"}}, ["topology", "labels", "beam"]),
+        (BLIND, ["topology", "labels"]),
         ({"channel__fading": TDL, "timing__bandwidth_hz": 5e6}, ["topology", "labels", "spectrum"]),
     ],
 )
 def test_a_scenario_has_the_pictures_that_say_something(keys: dict[str, Any], names: list[str]) -> None:
     assert list(api.plots_of(small(**keys))) == names
+
+
+def test_imported_channels_have_gains_without_directions(tmp_path: Path) -> None:
+    """|Σ_a h_a|² over A of the gains in the file, in units of their mean power at one antenna."""
+    file = made(antennas=3)
+    keys: dict[str, Any] = {"uplink__tx_power_dbm": 10.0, "uplink__receiver": {"antennas": 3, "combiner": "sum"}}
+    path = wfl.write_channels(file, tmp_path / "h.h5")
+    scenario = small(**keys, channel__fading={"model": "imported", "file": str(path)})
+    slot = slot_of(scenario)
+    assert slot.geometry is None and np.isnan(slot.azimuth).all()
+    found = file.gains[0, slot.clients, :, 0]
+    mean = (np.abs(file.gains) ** 2).mean(axis=(0, 2, 3))[slot.clients]
+    np.testing.assert_allclose(slot.gain[:, 0], np.abs(found.sum(axis=1)) ** 2 / 3 / mean, rtol=1e-6)
+    api.plot_beam(scenario, tmp_path / "beam.svg")
+    assert "<svg" in (tmp_path / "beam.svg").read_text(encoding="utf-8")
 
 
 def test_both_are_drawn(tmp_path: Path) -> None:

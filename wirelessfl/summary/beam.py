@@ -1,9 +1,11 @@
-"""Picture of a beam: array gain of the combiner over the angle, and the clients of the first round in it."""
+"""Pictures of a beam: its gain over the angle with the clients of the first round in it, or over the clients alone."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from wirelessfl.assembly.first_slot import FirstSlot
@@ -36,7 +38,7 @@ def draw_beam(slot: FirstSlot, name: str, path: Path, width_in: float) -> None:
         axes = figure.subplots()
         pattern = _decibels(geometry.pattern(slot.weights[0], _ANGLES))
         axes.plot(np.rad2deg(_ANGLES), pattern, color=BLUE, label="plane wave, |fᴴa(φ)|²/‖f‖²")
-        _draw_clients(axes, slot)
+        _draw_points(axes, slot, np.rad2deg(_folded(slot.azimuth)))
         if np.isfinite(slot.jammer_azimuth):
             angle = np.rad2deg(_folded(np.array([slot.jammer_azimuth]))[0])
             axes.axvline(angle, color=ACTIVITIES["jam"], linestyle="--", label="direction of the jammer")
@@ -48,16 +50,34 @@ def draw_beam(slot: FirstSlot, name: str, path: Path, width_in: float) -> None:
         figure.legend(loc="outside lower center", ncols=2)
 
 
-def _draw_clients(axes: Axes, slot: FirstSlot) -> None:
+def draw_gains(slot: FirstSlot, name: str, path: Path, width_in: float) -> None:
+    """Gain behind the combiner of each client in the first group of subcarriers, where antennas have no geometry.
+
+    Args:
+        slot: the first slot.
+        name: of the scenario, for the title.
+        path: where the figure goes; its suffix is the format.
+        width_in: width (inches).
+    """
+    antennas = slot.weights.shape[1]
+    title = f"{name}: {len(slot.clients)} clients behind {antennas} antennas in round 1"
+    with drawing(path, title, (width_in, 0.55 * width_in)) as figure:
+        axes = figure.subplots()
+        _draw_points(axes, slot, slot.clients)
+        axes.set(xlabel="client", ylabel="gain (dB)")
+        axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+        figure.legend(loc="outside lower center", ncols=2)
+
+
+def _draw_points(axes: Axes, slot: FirstSlot, places: NDArray[Any]) -> None:
     sends, gains = slot.sends[:, 0], np.maximum(_decibels(slot.gain[:, 0]), FLOOR_DB)
-    angles = np.rad2deg(_folded(slot.azimuth))
     for mask, colour, words in (
         (sends, OUTCOMES["participated"], "client that sends, |fᴴĥ|²/(‖f‖² E|ĥ|²)"),
         (~sends, OUTCOMES["crashed"], "client that stays silent"),
     ):
         if mask.any():
             filled = colour if mask is sends else "none"
-            axes.scatter(angles[mask], gains[mask], s=14, edgecolors=colour, facecolors=filled, label=words, zorder=3)
+            axes.scatter(places[mask], gains[mask], s=14, edgecolors=colour, facecolors=filled, label=words, zorder=3)
 
 
 def _folded(azimuth: NDArray[np.float64]) -> NDArray[np.float64]:
