@@ -62,6 +62,7 @@ def write_made_up_trace(path: Path, clients: int, rounds: int) -> Path:
             "created": "2026-01-01T00:00:00+00:00",
             "package_version": "0",
             "torch_version": "0",
+            "processor": "any",
             "device": "cpu",
             "delta": 1e-5,
             "dimension": DIMENSION,
