@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import wirelessfl as wfl
 from tests.channels.made import made
-from tests.simulation.scenarios import PLAN, small
+from tests.simulation.scenarios import PLAN, SMALL, small
 from tests.speed import rest_slow
 from wirelessfl import api
 from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.first_slot import FirstSlot, first_slot
+from wirelessfl.cli import main
 from wirelessfl.errors import InputError
 from wirelessfl.radio import ArrayGeometry
 from wirelessfl.radio.tapped_delay_line import TappedDelayLine, group_frequencies
@@ -149,6 +152,20 @@ def test_both_are_drawn(tmp_path: Path) -> None:
     for name, plot in (("beam", api.plot_beam), ("spectrum", api.plot_spectrum)):
         plot(scenario, tmp_path / f"{name}.svg")
         assert "<svg" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [({"antennas": 1}, {"labels", "topology"}), ({"antennas": 2, "combiner": "sum"}, {"beam", "labels", "topology"})],
+)
+def test_the_command_writes_what_the_scenario_has(
+    keys: dict[str, Any], names: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(SMALL + f"uplink: {{receiver: {json.dumps(keys)}}}\n", encoding="utf-8")
+    result = CliRunner().invoke(main, ["validate", "small.yaml", "--plot", "--figures", "svg"])
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in tmp_path.glob("*.svg")} == {f"small-{name}.svg" for name in names}
 
 
 def test_what_a_scenario_lacks_is_refused(tmp_path: Path) -> None:
