@@ -186,7 +186,7 @@ class Simulation:
                 self.deployment.personal.train(this, self.state, collected.heard)
             steps = this.steps_of(arrived)
             self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights, steps)
-            this.step_norm = float(np.linalg.norm(self.state.parameters.astype(np.float64) - before))
+            this.step_norm = float(np.linalg.norm(np.subtract(self.state.parameters, before, dtype=np.float64)))
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
         self._finish_round(cell, this, collected)

@@ -75,7 +75,8 @@ class IdealUplink(ExactUplink):
         weight = self.registry.weight(clients)
         if isinstance(self.rule, Mean):
             total, training = self.summed(plan, blocks, weight)
-            found: Combined | None = Combined(total / weight.sum(), np.ones(len(clients)))
+            total /= weight.sum()
+            found: Combined | None = Combined(total, np.ones(len(clients)))
         else:
             found, training = self.combined(plan, blocks, weight)
         nothing = Combined(np.zeros(self.dimension), np.zeros(len(clients)))
