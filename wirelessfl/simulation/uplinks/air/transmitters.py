@@ -218,12 +218,12 @@ class Transmitters:
         told = np.einsum("krf,k->rf", self.plan.sends, self.plan.links.own.weight * means)
         return over_ranges(told, self.ranges)
 
-    @property
+    @cached_property
     def _told_apart(self) -> bool:
         # Whether clients send their updates without their means, and tell these apart
         return isinstance(self.policies[0], CentredPowerControl)
 
-    @property
+    @cached_property
     def reads_antennas(self) -> bool:
         """Whether the receiver reads the complex signals of all its antennas, and not the sum behind a combiner."""
         return isinstance(self.modulation, Waveform) and self.modulation.at_antennas
