@@ -225,7 +225,8 @@ def record_run(
             writer.finish(status, client_values(simulation), model, closing_attributes(simulation))
 
         try:
-            simulation.run(keep)
+            with scenario.located():
+                simulation.run(keep)
             status: RunStatus = "diverged" if simulation.diverged else "complete"
             close(status, None if scenario.trace.models == "none" else simulation.state.parameters)
         except (RunInterrupted, KeyboardInterrupt) as stopped:  # the latter from on_round

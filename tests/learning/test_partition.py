@@ -228,12 +228,12 @@ def test_classes_treats_all_clients_alike() -> None:
 
 @pytest.mark.parametrize("per_client", [0, 4, -1])
 def test_classes_refuses_counts_that_do_not_exist(per_client: int) -> None:
-    with pytest.raises(DataError, match=r"classes_per_client: .* hold 3 classes, so 1 to 3 are allowed"):
+    with pytest.raises(DataError, match=rf"classes_per_client: found {per_client}; allowed: 1 to 3, the classes"):
         classes_partition(np.array([0, 2, 9] * 5), 3, per_client, random(0))
 
 
 def test_classes_refuses_what_the_samples_do_not_allow() -> None:
-    with pytest.raises(DataError, match="6 shares are needed, the samples allow 4"):
+    with pytest.raises(DataError, match=r"found 6 shares of classes in all, .* allowed: 4"):
         classes_partition(np.array([0, 0, 0, 0, 1]), 3, 2, random(0))
     with pytest.raises(DataError, match=r"clients\.count"):
         classes_partition(np.array([0, 1]), 3, 1, random(0))
@@ -250,7 +250,7 @@ def test_natural_follows_the_owners() -> None:
 def test_natural_needs_owners_and_enough_of_them() -> None:
     with pytest.raises(DataError, match="does not say who its samples belong to"):
         natural_partition(None, 2)
-    with pytest.raises(DataError, match="3 natural owners, found 4 clients"):
+    with pytest.raises(DataError, match="found 4 clients; allowed: at most 3, the natural owners"):
         natural_partition(np.array([7, 3, 9]), 4)
 
 

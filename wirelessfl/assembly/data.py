@@ -1,5 +1,6 @@
 """Data of a scenario: the clients' samples, test and public samples."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl import plugins
-from wirelessfl.assembly.inputs import DATASET, found
+from wirelessfl.assembly.inputs import DATASET, found, reading
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.plan import check_clients
 from wirelessfl.assembly.roles import with_poisoned_labels
@@ -36,7 +37,7 @@ from wirelessfl.learning.held_out import hold_out
 from wirelessfl.learning.local_conformance import check_samples
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.base import External
+from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.data import Synthetic
 from wirelessfl.scenario.mechanism import (
     Mechanism,
@@ -75,7 +76,8 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
         DataError: files are missing or damaged, or there are more clients than samples.
         InfeasibleError: registered clients take more memory than there is.
     """
-    return with_poisoned_labels(scenario, _honest_population(scenario, streams), streams)
+    with scenario.located():
+        return with_poisoned_labels(scenario, _honest_population(scenario, streams), streams)
 
 
 def _honest_population(scenario: Scenario, streams: Streams) -> Population:
@@ -173,7 +175,8 @@ def _load(scenario: Scenario) -> Dataset:
     if isinstance(data.dataset, DownloadedSet) and data.dataset.download:
         fetch(scenario, data.dataset)
     dataset = found(scenario, DATASET, data.dataset)
-    whole: Dataset = make_object("data.dataset.name", dataset, context=DataContext(data.split_seed))
+    with reading(dataset) if isinstance(dataset, CoreVariant) else nullcontext():
+        whole: Dataset = make_object("data.dataset.name", dataset, context=DataContext(data.split_seed))
     if isinstance(dataset, External):
         try:
             check_samples(whole)

@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -14,6 +14,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, Section
 
 DATASET = "data.dataset"
+_TAG = "name"
 _SHOWN = 12  # digits of a hash that a message shows
 
 _Variant = TypeVar("_Variant", bound=Section)
@@ -34,9 +35,53 @@ def found(scenario: Scenario, path: str, variant: _Variant) -> _Variant:
         return variant
     named = variant.named_files().items()
     kinds: dict[str, Literal["file", "folder"]] = {name: "folder" if name == "root" else "file" for name, _ in named}
-    return variant.model_copy(
-        update={name: str(scenario.places.find(f"{path}.{name}", text, kinds[name])) for name, text in named}
-    )
+    places = {}
+    for name, text in named:
+        try:
+            places[name] = str(scenario.places.find(f"{path}.{name}", text, kinds[name]))
+        except DataError as error:
+            error.args = (f"{error.args[0]}{_allowed(variant, name)}",)
+            raise
+    return variant.model_copy(update=places)
+
+
+@contextmanager
+def reading(dataset: CoreVariant) -> Iterator[None]:
+    """Errors of the reader of a dataset with the key in front that names the damaged file or is wrong.
+
+    Args:
+        dataset: with its files where they lie on this machine.
+
+    Raises:
+        DataError: that of the reader, or what the system refuses.
+    """
+    try:
+        yield
+    except OSError as error:
+        found = f"{error.filename or 'a file'}: cannot be read: {error.strerror or error}"
+        raise DataError(_of_the_key(dataset, found)) from error
+    except DataError as error:
+        error.args = (_of_the_key(dataset, str(error.args[0])),)
+        raise
+
+
+def _of_the_key(dataset: CoreVariant, message: str) -> str:
+    # The message with its key in front, and what is allowed at the end where it does not say so itself
+    if message.startswith("data."):
+        return message
+    own = message.partition(":")[0]
+    if own in type(dataset).model_fields:
+        return f"{DATASET}.{message}"
+    files = {name: path for name, path in dataset.named_files().items() if message.startswith(path)}
+    name = max(files, key=lambda one: len(files[one]), default=_TAG)
+    allowed = "" if "allowed" in message else _allowed(dataset, name)
+    return f"{DATASET}.{name}: {message}" if name == _TAG else f"{DATASET}.{name}: found {message}{allowed}"
+
+
+def _allowed(variant: CoreVariant, name: str) -> str:
+    # What may stand for a file: the first sentence of the meaning of its key
+    meaning = str(type(variant).model_fields[name].description).partition(". ")[0].removesuffix(".")
+    return f"; allowed: {meaning if meaning[:2].isupper() else meaning[:1].lower() + meaning[1:]}"
 
 
 def fingerprints(scenario: Scenario, population: Population) -> dict[str, str]:

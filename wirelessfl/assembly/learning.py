@@ -76,7 +76,8 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
         place = plugins.place_of(error)
         where = f" ({place})" if place else _model_at(scenario)
         raise ScenarioError(
-            f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}{where}"
+            f"model.name: found {scenario.model.name}, which does not fit inputs of shape {shape}: {error}{where}; "
+            "allowed: a model that takes them"
         ) from error
 
 
@@ -178,7 +179,7 @@ def _augmentation(augment: Augment | None, shape: tuple[int, ...]) -> Augmentati
         return None
     if len(shape) != 3:
         raise ScenarioError(
-            f"data.augment: found a value with inputs of shape {shape}; allowed: null; images (channels, height, "
+            f"data.augment: found a value with inputs of shape {shape}; allowed: null: images (channels, height, "
             "width) alone are augmented"
         )
     side = min(shape[1:])

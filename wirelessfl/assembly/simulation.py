@@ -85,6 +85,13 @@ def build_simulation(
         InfeasibleError: a privacy target that no allowed setting meets.
         TraceError: the state is not one of this scenario.
     """
+    with scenario.located():
+        return _simulation(scenario, plan, state, pause)
+
+
+def _simulation(
+    scenario: Scenario, plan: ExecutionPlan | Resources, state: SimulationState | None, pause: Callable[[], None]
+) -> Simulation:
     streams, statement = Streams(scenario.seed), Statement(**scenario.privacy.model_dump(exclude={"observer"}))
     population = build_population(scenario, streams)
     samples, total_samples = population.sizes, int(population.sizes.sum())

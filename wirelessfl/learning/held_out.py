@@ -51,14 +51,14 @@ def hold_out(
     if not left.all():
         one = int(np.argmin(left))
         raise DataError(
-            f"data.validation, data.test: client {one} has {sizes[one]} samples and none is left to train on; allowed: "
-            "smaller fractions, or fewer clients"
+            f"data.validation, data.test: found that client {one} has {sizes[one]} samples and none is left to train on"
+            "; allowed: smaller fractions, or fewer clients"
         )
     for count in counts:
         if not count.any():
             raise DataError(
-                f"data.validation, data.test: no client has enough samples for one of them to be held out (the largest "
-                f"has {sizes.max()}); allowed: larger fractions, or fewer clients"
+                f"data.validation, data.test: found that no client has enough samples for one of them to be held out "
+                f"(the largest has {sizes.max()}); allowed: larger fractions, or fewer clients"
             )
     taken = [
         (rank >= end[client] - count[client]) & (rank < end[client]) for count, end in zip(counts, ends, strict=True)

@@ -151,8 +151,8 @@ def classes_partition(
     labels, counts = np.unique(targets, return_counts=True)
     precondition(
         1 <= classes_per_client <= len(labels),
-        f"data.partition.classes_per_client: the training samples hold {len(labels)} classes, "
-        f"so 1 to {len(labels)} are allowed, found {classes_per_client}",
+        f"data.partition.classes_per_client: found {classes_per_client}; allowed: 1 to {len(labels)}, the classes that "
+        "the training samples hold",
         DataError,
     )
     holders_of = _apportion(counts, num_clients * classes_per_client, np.minimum(counts, num_clients))
@@ -190,7 +190,7 @@ def natural_partition(owners: NDArray[np.int64] | None, num_clients: int) -> Par
     ids, owner = np.unique(owners, return_inverse=True)
     precondition(
         num_clients <= len(ids),
-        f"clients.count: the dataset has {len(ids)} natural owners, found {num_clients} clients",
+        f"clients.count: found {num_clients} clients; allowed: at most {len(ids)}, the natural owners of the dataset",
         DataError,
     )
     return _from_owner(np.where(owner < num_clients, owner, -1), num_clients)
@@ -200,8 +200,8 @@ def _require_enough(num_samples: int, num_clients: int) -> None:
     precondition(num_clients >= 1, f"num_clients must be ≥ 1, found {num_clients}")
     precondition(
         num_clients <= num_samples,
-        f"clients.count: {num_clients} clients cannot share {num_samples} training samples; "
-        "every client needs at least one",
+        f"clients.count: {num_clients} clients cannot share {num_samples} training samples; allowed: at most one "
+        "client for each sample",
         DataError,
     )
 
@@ -239,8 +239,8 @@ def _apportion(counts: NDArray[np.int64], seats: int, most: NDArray[np.int64]) -
     # without a seat first. What it minimises is the largest share n_c/m_c of a seat.
     precondition(
         most.sum() >= seats,
-        "data.partition.classes_per_client: some classes have too few samples for every client to hold that many "
-        f"classes: {seats} shares are needed, the samples allow {int(most.sum())}",
+        f"data.partition.classes_per_client: found {seats} shares of classes in all, and some classes have too few "
+        f"samples for that; allowed: {int(most.sum())}",
         DataError,
     )
     held = np.zeros_like(counts)

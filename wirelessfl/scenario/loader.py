@@ -13,6 +13,7 @@ from wirelessfl.inputs import Places
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.data import settle_source
 from wirelessfl.scenario.library import list_shipped, locate, shelf_folder
+from wirelessfl.scenario.located import Written
 from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
 from wirelessfl.scenario.python_values import given_document, named_parameters, read_changes
 from wirelessfl.scenario.rejection import dotted, line, rejection
@@ -140,7 +141,7 @@ def resolve_document(document: Document, overrides: Sequence[Override], folder: 
         document = _after_override(document, group[-1])
     tree, settled = settle_source(document.tree)
     try:
-        scenario = Scenario.model_validate(tree)
+        scenario = Scenario.model_validate(tree).written(Written(document.places))
     except ValidationError as error:
         raise rejection(error, document, Scenario) from None
     return Resolved(scenario, (*notes, *settled, *earlier_names(scenario.uplink)))

@@ -71,7 +71,7 @@ class HuggingFace(OwnData, core="wirelessfl.learning.data.hugging_face:load_hugg
     """A set that the library datasets of Hugging Face has saved."""
 
     name: Literal["hugging_face"] = key("hugging_face", "A set that save_to_disk of the library datasets wrote.")
-    root: Path = key(..., f"The folder that it wrote. {_LOOKED_UP}")
+    root: Path = key(..., f"Folder that save_to_disk wrote. {_LOOKED_UP}")
     input: Path = key("image", "Column of the inputs: images, or lists of numbers.")
     label: Path = key("label", "Column of the labels.")
     owner: Path | None = key(None, "Column of the owners, for data.partition natural. null: none.")

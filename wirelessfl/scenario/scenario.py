@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from wirelessfl.plugins import Sources, sources_of
 from wirelessfl.scenario.base import CoreVariant, External, Rule, Section, Steps
 from wirelessfl.scenario.consistency import scenario_rules
 from wirelessfl.scenario.family import Family
+from wirelessfl.scenario.located import Written
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.shape import family_at, keys_of, section_at, type_of
 from wirelessfl.scenario.uplink import OverTheAir
@@ -25,6 +27,7 @@ class Scenario(Sections):
     """One simulated system, complete: with the same seed it always gives the same trace."""
 
     _places: Places = PrivateAttr(default=Places())
+    _written: Written = PrivateAttr(default=Written())
 
     def rules(self) -> list[Rule]:
         """Rules between all sections."""
@@ -40,6 +43,16 @@ class Scenario(Sections):
         copy = self.model_copy()
         copy._places = places
         return copy
+
+    def written(self, places: Written) -> Self:
+        """The same scenario, its keys written elsewhere."""
+        copy = self.model_copy()
+        copy._written = places
+        return copy
+
+    def located(self) -> AbstractContextManager[None]:
+        """Context in which errors that begin with a key get the file and line of that key in front."""
+        return self._written.located(type(self).model_fields)
 
     def named_files(self) -> dict[str, str]:
         """The files and folders of data that it names, by key path, as they are written."""

@@ -68,8 +68,11 @@ def test_arrays_of_two_halves_stay_as_they_are(tmp_path: Path) -> None:
         ({"x": np.ones((5, 2))}, "lacks the array y"),
         ({"x": np.ones((5, 2)), "y": np.arange(4)}, "4 labels for 5 inputs"),
         ({"x": np.ones(5), "y": np.arange(5)}, r"of shape \(5,\)"),
-        ({"x": np.ones((5, 2)), "y": np.arange(5) - 1}, "found -1 to 3"),
-        ({"x": np.ones((5, 2)), "y": np.ones(5)}, "whole numbers from 0 on or words"),
+        ({"x": np.ones((5, 2)), "y": np.arange(5) - 1}, "labels from -1 to 3; allowed: whole numbers from 0"),
+        (
+            {"x": np.ones((5, 2)), "y": np.ones(5)},
+            "labels of the type float64; allowed: whole numbers from 0 on, or words",
+        ),
         ({"x": np.full((5, 2), np.nan), "y": np.arange(5)}, "sample 0 .* not finite"),
         ({"x": np.ones((0, 2)), "y": np.arange(0)}, "holds no sample"),
         ({"x": np.ones((5, 2)), "y": np.arange(5), "z": np.ones(1)}, "an array 'z'"),
@@ -141,7 +144,7 @@ def test_tables_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     (tmp_path / "d.parquet").write_bytes(b"PAR1 torn")
     (tmp_path / "e.csv").write_bytes(b"")
     for file, label, test, says in (
-        ("a.csv", "wages", None, "no column 'wages'; it has age"),
+        ("a.csv", "wages", None, r"label: found 'wages', which .*a\.csv has not; allowed: one of its columns, age"),
         ("a.csv", "income", "b.csv", "has the columns town"),
         ("c.csv", "income", None, "row 7 .* no value in column 'town'"),
         ("d.parquet", "income", None, "not a readable Parquet file"),

@@ -43,7 +43,7 @@ def load_arrays(file: str | Path, split_seed: int = 0) -> Dataset:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise DataError(f"{path}: not an NPZ file of plain arrays") from error
+        raise DataError(f"{path}: not an NPZ file of plain arrays; allowed: {_ALLOWED}") from error
     unknown = found.keys() - {*_WHOLE, *_TRAIN, *_TEST}
     precondition(not unknown, f"{path}: has an array {min(unknown, default='')!r}; allowed: {_ALLOWED}", DataError)
     halved = "x_train" in found

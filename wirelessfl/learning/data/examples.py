@@ -169,7 +169,7 @@ class Dataset:
         labels = [self._label(wanted) for wanted in classes]
         precondition(
             labels and len(set(labels)) == len(labels),
-            f"data.dataset.classes: one or more different classes are needed, found {list(classes)}",
+            f"data.dataset.classes: found {list(classes)}; allowed: one or more different classes",
             DataError,
         )
         names = tuple(self.class_names[label] for label in labels)
@@ -178,10 +178,14 @@ class Dataset:
         train, train_rows = _relabelled(self.train, new_label)
         test, test_rows = _relabelled(self.test, new_label)
         if missing := [names[label] for label in range(len(names)) if not (train.targets == label).any()]:
-            raise DataError(f"data.dataset.classes: {self.name} holds no training sample of {', '.join(missing)} here")
+            raise DataError(
+                f"data.dataset.classes: found no training sample of {', '.join(missing)} in {self.name}; allowed: "
+                "classes that have one"
+            )
         precondition(
             len(test_rows) != 0,
-            f"data.dataset.classes: {self.name} holds no test sample of {', '.join(names)} here",
+            f"data.dataset.classes: found no test sample of {', '.join(names)} in {self.name}; allowed: classes that "
+            "have one",
             DataError,
         )
         owners, test_owners = (
@@ -196,7 +200,7 @@ class Dataset:
         if isinstance(wanted, int) and not isinstance(wanted, bool) and 0 <= wanted < self.num_classes:
             return wanted
         raise DataError(
-            f"data.dataset.classes: {self.name} has no class {wanted!r}; allowed are the labels "
+            f"data.dataset.classes: found {wanted!r}, no class of {self.name}; allowed: the labels "
             f"0 to {self.num_classes - 1} and the names {', '.join(self.class_names)}"
         )
 

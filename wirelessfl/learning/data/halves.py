@@ -36,11 +36,14 @@ class Half:
         precondition(count, f"{self.where}: holds no sample", DataError)
         for what, column in (("labels", self.labels), ("owners", self.owners)):
             found = count if column is None else len(column)
-            precondition(found == count, f"{self.where}: {found} {what} for {count} inputs", DataError)
+            precondition(
+                found == count, f"{self.where}: {found} {what} for {count} inputs; allowed: one for each", DataError
+            )
         finite = np.isfinite(self.inputs.reshape(count, -1)).all(axis=1)
         precondition(
             finite.all(),
-            f"{self.where}: sample {int(np.argmin(finite))} (from 0) has a value that is not finite",
+            f"{self.where}: sample {int(np.argmin(finite))} (from 0) has a value that is not finite; "
+            "allowed: finite numbers",
             DataError,
         )
 
@@ -67,7 +70,7 @@ def dataset_of(
     shapes = {half.inputs.shape[1:] for half in halves}
     precondition(
         len(shapes) == 1,
-        f"{halves[-1].where}: inputs of shape {test and test.inputs.shape[1:]}, not {train.inputs.shape[1:]} "
+        f"{halves[-1].where}: inputs of shape {test and test.inputs.shape[1:]}; allowed: {train.inputs.shape[1:]}, "
         f"as in {train.where}",
         DataError,
     )
@@ -81,7 +84,11 @@ def dataset_of(
         return Dataset(name, parts[0], parts[1], names, owners[0], owners[1], vocabulary)
     whole, known = parts[0], owners[0]
     rows = stratified_split(targets[0], TEST_SHARE, split_seed)
-    precondition(len(rows[1]), f"{train.where}: too few samples of each class for a test half", DataError)
+    precondition(
+        len(rows[1]),
+        f"{train.where}: too few samples of each class for a test half; allowed: more, or a test half",
+        DataError,
+    )
     train_owners, test_owners = (None if known is None else known[half] for half in rows)
     return Dataset(name, whole.take(rows[0]), whole.take(rows[1]), names, train_owners, test_owners, vocabulary)
 
@@ -94,13 +101,13 @@ def _classes(labels: list[NDArray[Any]], where: str) -> tuple[list[NDArray[np.in
         low, high = int(whole.min()), int(whole.max())
         precondition(
             low >= 0 and high < _MOST_CLASSES,
-            f"{where}: labels are whole numbers from 0 on, found {low} to {high}",
+            f"{where}: labels from {low} to {high}; allowed: whole numbers from 0 to {_MOST_CLASSES - 1}",
             DataError,
         )
         return numbers, tuple(map(str, range(high + 1)))
     precondition(
         whole.dtype.kind in "UO",
-        f"{where}: labels are whole numbers from 0 on or words, found {whole.dtype}",
+        f"{where}: labels of the type {whole.dtype}; allowed: whole numbers from 0 on, or words",
         DataError,
     )
     names, number = np.unique(whole.astype(str), return_inverse=True)

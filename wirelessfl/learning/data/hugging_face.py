@@ -37,7 +37,10 @@ def load_hugging_face(
     try:
         import datasets  # an optional extra
     except ImportError as error:
-        raise DataError("data.dataset: saved datasets need a library: pip install 'wirelessfl[huggingface]'") from error
+        raise DataError(
+            "data.dataset.name: found hugging_face without the library datasets; allowed: once it is installed: "
+            "pip install 'wirelessfl[huggingface]'"
+        ) from error
     try:
         loaded = datasets.load_from_disk(str(root))
     except (OSError, ValueError, KeyError) as error:
@@ -52,10 +55,12 @@ def load_hugging_face(
 
 
 def _half(where: str, split: Any, column: str, label: str, owner: str | None) -> Half:
-    for name in (column, label, *([] if owner is None else [owner])):
+    named = {"input": column, "label": label, **({} if owner is None else {"owner": owner})}
+    for key, name in named.items():
         precondition(
             name in split.column_names,
-            f"{where}: has no column {name!r}; it has {', '.join(split.column_names)}",
+            f"{key}: found {name!r}, which {where} has not; allowed: one of its columns, "
+            f"{', '.join(split.column_names)}",
             DataError,
         )
     try:

@@ -53,7 +53,9 @@ def _pixels(path: Path, size: int, grey: bool) -> NDArray[np.float32]:
     try:
         from PIL import Image
     except ImportError as error:
-        raise DataError("data.dataset: image files need Pillow: pip install pillow") from error
+        raise DataError(
+            "data.dataset.name: found image_folder without Pillow; allowed: once it is installed: pip install pillow"
+        ) from error
     try:
         with Image.open(path) as image:
             scaled = image.convert("L" if grey else "RGB").resize((size, size), Image.Resampling.BILINEAR)

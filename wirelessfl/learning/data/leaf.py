@@ -66,7 +66,7 @@ def load_leaf(root: str | Path, task: Task, vocabulary: str | Path | None = None
     folder = next((one for one in (Path(root), Path(root) / "data") if (one / "train").is_dir()), None)
     if folder is None or not (folder / "test").is_dir():
         raise DataError(
-            f"{root}: holds no folders train and test, as LEAF's preprocess.sh makes them (-t sample, or -t user)"
+            f"{root}: holds no folders train and test; allowed: as LEAF's preprocess.sh makes them (-t sample or user)"
         )
     reader = _reader(task, vocabulary)
     train, test = (_half(folder / half, task, reader) for half in ("train", "test"))

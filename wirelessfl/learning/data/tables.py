@@ -48,9 +48,11 @@ def load_table(
     test = None if test_file is None else _read(Path(test_file))
     tables = [(Path(file), train), *([] if test is None else [(Path(str(test_file)), test)])]
     for path, table in tables:
-        _require_columns(path, table, [label, *([] if owner is None else [owner])], list(train.columns))
+        _require_columns(
+            path, table, {"label": label, **({} if owner is None else {"owner": owner})}, list(train.columns)
+        )
     names = [name for name in train.columns if name not in (label, owner)]
-    precondition(names, f"{file}: has no column beside {label}: no features", DataError)
+    precondition(names, f"{file}: has no column beside {label}: no features; allowed: one at least", DataError)
     columns = {name: _categories(Path(file), train[name]) for name in names}
     blocks = [
         np.concatenate([_numbers(path, table[name], columns[name]) for name in names], axis=1) for path, table in tables
@@ -86,11 +88,12 @@ def _read(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def _require_columns(path: Path, table: pd.DataFrame, wanted: list[str], columns: list[str]) -> None:
-    for name in wanted:
+def _require_columns(path: Path, table: pd.DataFrame, wanted: dict[str, str], columns: list[str]) -> None:
+    for key, name in wanted.items():
         precondition(
             name in table.columns,
-            f"{path}: has no column {name!r}; it has {', '.join(map(str, table.columns))}",
+            f"{key}: found {name!r}, which {path} has not; allowed: one of its columns, "
+            f"{', '.join(map(str, table.columns))}",
             DataError,
         )
     same = sorted(map(str, table.columns)) == sorted(map(str, columns))
@@ -102,7 +105,10 @@ def _require_columns(path: Path, table: pd.DataFrame, wanted: list[str], columns
     empty = table.isna()
     if empty.to_numpy().any():
         row, column = (int(at[0]) for at in np.nonzero(empty.to_numpy()))
-        raise DataError(f"{path}: row {row} (from 0) has no value in column {table.columns[column]!r}")
+        raise DataError(
+            f"{path}: row {row} (from 0) has no value in column {table.columns[column]!r}; allowed: a "
+            "value in every row and column"
+        )
 
 
 def _categories(path: Path, column: pd.Series) -> list[str] | None:
@@ -123,7 +129,7 @@ def _numbers(path: Path, column: pd.Series, categories: list[str] | None) -> NDA
     if categories is None:
         precondition(
             column.dtype.kind in "iufb",
-            f"{path}: column {column.name!r} holds words, in the training half numbers",
+            f"{path}: column {column.name!r} holds words, in the training half numbers; allowed: numbers in both",
             DataError,
         )
         return np.asarray(column, dtype=np.float64)[:, None]

@@ -14,6 +14,7 @@ from wirelessfl.learning.models.convolutional import image_shape
 from wirelessfl.learning.vision import torchvision_module
 
 _COLOURS = 3
+_STATE_DICT = "allowed: a state dict of this network, as torch.save writes it"
 _RUNNING = ("running_mean", "running_var", "num_batches_tracked")
 
 
@@ -110,8 +111,7 @@ def _load(module: nn.Module, file: str, normalised: set[str], head: Literal["kep
     missing, unknown = wanted.keys() - kept.keys(), kept.keys() - wanted.keys()
     precondition(
         not missing and not unknown,
-        f"model.weights: {file}: lacks {_some(missing)}, and has {_some(unknown)} beside; allowed: a state dict of "
-        "this network",
+        f"model.weights: found {file}: lacks {_some(missing)}, and has {_some(unknown)} beside; {_STATE_DICT}",
         DataError,
     )
     others = {name for name in wanted if wanted[name].shape != kept[name].shape}
@@ -121,9 +121,17 @@ def _load(module: nn.Module, file: str, normalised: set[str], head: Literal["kep
         "the data; allowed: new, or weights for as many classes",
         ScenarioError,
     )
-    precondition(not others, f"model.weights: {file}: {_some(others)} of another shape than the network has", DataError)
+    precondition(
+        not others,
+        f"model.weights: found {file}: {_some(others)} of another shape than the network has; {_STATE_DICT}",
+        DataError,
+    )
     broken = {name for name, value in kept.items() if not value.isfinite().all()}
-    precondition(not broken, f"model.weights: {file}: {_some(broken)} has values that are not finite", DataError)
+    precondition(
+        not broken,
+        f"model.weights: found {file}: {_some(broken)} has values that are not finite; allowed: finite ones",
+        DataError,
+    )
     module.load_state_dict(kept)
 
 
@@ -131,14 +139,14 @@ def _read(file: str) -> Mapping[str, Tensor]:
     try:
         found = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
-        raise DataError(f"model.weights: {file}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # damage surfaces in the unpickler under many names
         raise DataError(
-            f"model.weights: {file}: not a file of tensors alone, as torch.save writes a state dict"
+            f"model.weights: found {file}: cannot be read: {error.strerror or error}; {_STATE_DICT}"
         ) from error
+    except Exception as error:  # damage surfaces in the unpickler under many names
+        raise DataError(f"model.weights: found {file}: not a file of tensors alone; {_STATE_DICT}") from error
     precondition(
         isinstance(found, Mapping) and all(isinstance(value, Tensor) for value in found.values()),
-        f"model.weights: {file}: holds no state dict, names with tensors; allowed: torch.save(model.state_dict(), ...)",
+        f"model.weights: found {file}: holds no state dict, names with tensors; {_STATE_DICT}",
         DataError,
     )
     return dict(found)
