@@ -162,7 +162,8 @@ def parse_scenario(
         ScenarioError: all that is wrong with it, one line each.
     """
     document = parse_yaml(text, lambda number: f"{origin}:{number}")
-    return resolve_document(document, read_overrides(overrides), None).scenario.placed(places or Places())
+    scenario = resolve_document(document, read_overrides(overrides), None).scenario
+    return scenario.placed(places or Places()).written(Written())  # nobody has the lines of this text
 
 
 def dump_scenario(scenario: Scenario) -> str:
