@@ -95,7 +95,7 @@ WITHOUT_A_CLOCK = {
     "uplinks/robust": "writes what a rule kept",
     "roles": "what clients send that do not follow the protocol",
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
-    "uplinks/air/excess uplinks/air/joint_readings uplinks/air/planner": "steps of a slot",
+    "uplinks/air/arrivals uplinks/air/excess uplinks/air/joint_readings uplinks/air/planner": "steps of a slot",
     "uplinks/air/ranges uplinks/air/records uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/shared_band": "computes links when a round begins",
 }

@@ -13,8 +13,8 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks import OverTheAir, Reception, SlotPlan, TrustedServer
+from wirelessfl.simulation.uplinks.air.arrivals import Received
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
-from wirelessfl.simulation.uplinks.air.transmitters import Received
 
 
 class Noiseless(OverTheAir):

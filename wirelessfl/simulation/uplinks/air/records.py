@@ -24,9 +24,10 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.radio_records import SlotRecord, TransmissionRecord
 from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.uplinks.air.arrivals import Received
 from wirelessfl.simulation.uplinks.air.observed import observed_std
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, caveat
-from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitters
+from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 
 
 @dataclass(frozen=True, eq=False)

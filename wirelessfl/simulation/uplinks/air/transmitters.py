@@ -1,6 +1,6 @@
-"""The signals of a slot over the air: power control, amplifiers, superposition at the receivers, and their cost."""
+"""The signals of clients in a slot over the air: power control, amplifiers, and their cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -15,14 +15,10 @@ from wirelessfl.learning.compression import ErrorFeedback, largest
 from wirelessfl.radio import (
     AirInterface,
     CentredPowerControl,
-    LateArrival,
     Modulation,
-    NormScaledPowerControl,
     Outgoing,
     PowerControl,
     SlotTransmission,
-    Superposition,
-    TransmitPlan,
     Waveform,
     credited_over_pieces,
     energy_shares,
@@ -31,32 +27,10 @@ from wirelessfl.radio import (
     transmit_over_pieces,
 )
 from wirelessfl.radio.modulation.conformance import ROUNDING
-from wirelessfl.radio.ris_fl import coordinate_means
 from wirelessfl.simulation.radio_records import TransmissionRecord
-from wirelessfl.simulation.records import TrainingRecord
-from wirelessfl.simulation.uplinks.air.every_antenna import EveryAntenna
 from wirelessfl.simulation.uplinks.air.excess import amplified
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
-from wirelessfl.simulation.uplinks.air.ranges import Ranges, over_ranges
-
-
-@dataclass(frozen=True, eq=False)
-class Received:
-    """The signals of a slot at its receivers, of those with senders.
-
-    Attributes:
-        plan: of the slot, at the scale at which everybody sent.
-        signal: y (d,) of each receiver, with noise; (A, m) complex where all antennas are read.
-        interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
-        training: of the senders.
-        transmissions: of the senders.
-    """
-
-    plan: AirPlan
-    signal: dict[int, NDArray[Any]]
-    interference: dict[int, NDArray[np.float64]]
-    training: tuple[TrainingRecord, ...]
-    transmissions: tuple[TransmissionRecord, ...]
+from wirelessfl.simulation.uplinks.air.ranges import Ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +63,10 @@ class Transmitters:
         Raises:
             ScenarioError: a modulation from outside says norms that no symbols may have.
         """
-        return self._sent(self._centred(block))
+        return self.sent(self.centred(block))
 
-    def _sent(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
+    def sent(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
+        """The same for a block as it is sent."""
         symbols, norm = self._encoded(block)
         if norm is not block.norm:  # norms that clients report are theirs, within the clip or not
             most = self.air.clip * (1 + ROUNDING)
@@ -111,9 +86,9 @@ class Transmitters:
         record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
         return symbols, sent, record
 
-    def _centred(self, block: CohortBlock) -> CohortBlock:
-        # The block with updates and norms as they are sent: without their means, where policies send these apart
-        if not self._told_apart:
+    def centred(self, block: CohortBlock) -> CohortBlock:
+        """The block with updates and norms as they are sent: without their means, where policies send these apart."""
+        if not self.told_apart:
             return block
         rows = block.updates - block.updates.mean(1, keepdim=True)
         norm = row_norms(rows)
@@ -149,78 +124,9 @@ class Transmitters:
         residuals.keep(clients, whole - part)
         return torch.from_numpy(part)
 
-    def received(
-        self, blocks: Iterable[CohortBlock], late: LateArrival | None, noise: dict[int, NDArray[Any]]
-    ) -> Received:
-        """The signals at receivers with some noise (d,), of their own clients and of all others, block by block.
-
-        Args:
-            blocks: updates of the senders.
-            late: how late the senders arrive, or None.
-            noise: at each receiver with senders; becomes its signal. Complex (A, m) where all antennas are read.
-        """
-        plan, several, norms = self.plan, len(self.policies) > 1, np.zeros(len(self.plan.senders))
-        shape = (self.air.dimension, self.iq_packing, len(self.ranges))
-        own = {station: Superposition(*shape) for station in noise}
-        foreign = {station: Superposition(*shape) for station in noise if several}
-        array = EveryAntenna(plan.heard.shape[4], *shape) if self.reads_antennas else None
-        training, transmissions, means = [], [], np.zeros(len(norms))
-        for block in blocks:
-            told = self._centred(block)
-            serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions, ..., 0]
-            symbols, sent, record = self._sent(told)
-            offset = None if late is None else late[block.positions]
-            if array is not None:
-                heard = plan.heard[block.positions, 0].transpose(3, 0, 1, 2)
-                array.add(symbols, heard * sent.tx_gain, offset)
-            for station in own if array is None else ():
-                arriving, there = channel[:, station] * sent.tx_gain, (serving == station)[:, None, None]
-                own[station].add(symbols, np.where(there, arriving, 0) if several else arriving, offset)
-                if several:
-                    foreign[station].add(symbols, np.where(there, 0, arriving), offset)
-            training.append(TrainingRecord.of(plan.senders[block.positions], block))
-            transmissions.append(record)
-            norms[block.positions] = told.norm
-            if self._told_apart:
-                means[block.positions] = coordinate_means(block.updates)
-        arrived = {station: np.asarray(air.received()) for station, air in own.items() if array is None}
-        interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
-        louder, settled = 1.0, self._settled(norms)
-        if settled is not None:
-            ((station, announced),) = plan.transmit.items()
-            louder = settled.server_gain / announced.server_gain
-            plan = replace(plan, transmit={station: settled})
-            arrived = {station: signal * louder for station, signal in arrived.items()}
-            transmissions = [record.scaled(louder) for record in transmissions]
-            if self._told_apart:
-                arrived[station] += settled.receive_scale * self._mean_of_sum(means)
-        for station, signal in noise.items():
-            if array is None:
-                signal += arrived[station] + interference[station] if several else arrived[station]
-            else:
-                array.add_to(signal.real, signal.imag, louder)
-        return Received(plan, noise, interference, tuple(training), tuple(transmissions))
-
-    def _settled(self, norms: NDArray[np.float64]) -> TransmitPlan | None:
-        # The plan of the only receiver at the scale that follows from the norms (k,) of all that was sent; None where
-        # the scale was announced
-        policy, plan = self.policies[0], self.plan
-        if not isinstance(policy, NormScaledPowerControl | CentredPowerControl):
-            return None
-        (announced,) = plan.transmit.values()
-        if isinstance(policy, NormScaledPowerControl):
-            return policy.settled(announced, norms)
-        rows = plan.links.own.rows().take(plan.sends.ravel())
-        return policy.settled_by_variances(announced, rows, np.repeat(norms, plan.sends.sum(axis=(1, 2))), self.air)
-
-    def _mean_of_sum(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        # (d,) Σ p_i m_i of those who send in each block and group of subcarriers
-        told = np.einsum("krf,k->rf", self.plan.sends, self.plan.links.own.weight * means)
-        return over_ranges(told, self.ranges)
-
     @cached_property
-    def _told_apart(self) -> bool:
-        # Whether clients send their updates without their means, and tell these apart
+    def told_apart(self) -> bool:
+        """Whether clients send their updates without their means, and tell these apart."""
         return isinstance(self.policies[0], CentredPowerControl)
 
     @cached_property
@@ -249,7 +155,7 @@ class Transmitters:
     @cached_property
     def nominal_amplitude(self) -> NDArray[np.float64]:
         """(k,) ‖x_i‖ of all senders for updates of norm τ, at most; it does not depend on their data."""
-        if self._told_apart:
+        if self.told_apart:
             return np.sqrt(self.plan.links.own.power_budget)
         sent, excess = self.at_the_clip, self.plan.excess
         loudest = np.abs(sent.tx_gain).max(axis=(1, 2)) * self.air.clip

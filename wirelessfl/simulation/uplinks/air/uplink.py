@@ -27,6 +27,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.simulation.uplinks.air.antennas import antenna_readings
+from wirelessfl.simulation.uplinks.air.arrivals import Arrivals, Received
 from wirelessfl.simulation.uplinks.air.every_antenna import complex_noise
 from wirelessfl.simulation.uplinks.air.joint_readings import joint_readings
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, decoded, vouched
@@ -39,7 +40,7 @@ from wirelessfl.simulation.uplinks.air.records import (
     over_clients,
     slot_record,
 )
-from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitters
+from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, NotAuditable, Reading
 from wirelessfl.simulation.uplinks.slot import Reception
 from wirelessfl.streams import Streams
@@ -155,12 +156,17 @@ class OverTheAir(AirPlanner):
         return Transmitters(plan, self.policies, self.modulation, *constants, self.residuals)
 
     def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
+        arrivals = self.arrivals(this, plan)
+        for block in blocks:
+            arrivals.add(block)
+        return arrivals.finished()
+
+    def arrivals(self, this: Round, plan: AirPlan) -> Arrivals:
+        """The signals of a slot before the first sender; the noise is drawn while the workers train."""
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
-        # Drawn while the workers train
         transmitters = self._transmitters(plan)
         draw = self._noise_of_antennas if transmitters.reads_antennas else self._noise
-        noise = {station: draw(this.index, plan, station) for station in plan.transmit}
-        return transmitters.received(blocks, late, noise)
+        return Arrivals(transmitters, late, {station: draw(this.index, plan, station) for station in plan.transmit})
 
     def _noise_of_antennas(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.complex128]:
         stream = self.network.streams.generator("array_noise", round_index, station)
