@@ -96,6 +96,7 @@ WITHOUT_A_CLOCK = {
     "roles": "what clients send that do not follow the protocol",
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
     "uplinks/air/arrivals uplinks/air/excess uplinks/air/joint_readings uplinks/air/planner": "steps of a slot",
+    "uplinks/air/groups": "steps of slots, one after the other",
     "uplinks/air/ranges uplinks/air/records uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/shared_band": "computes links when a round begins",
 }

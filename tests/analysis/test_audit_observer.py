@@ -225,7 +225,7 @@ class HeardLikeOneJammer(OverTheAir):
     """Puts the clients where an observer hears them as it would a jammer's only antenna: in phase, and as loudly."""
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
-        plan = super().plan(this, ready, jammer)
+        plan = super().plan_later(this, ready, jammer, 0.0)
         heard, behind = plan.overheard, plan.jammer_behind
         assert heard is not None and heard.jammer is not None and behind is not None
         louder = np.linalg.norm(heard.jammer, axis=3) / np.linalg.norm(behind.parts, axis=3)

@@ -164,7 +164,7 @@ def test_base_stations_with_arrays_add_up() -> None:
     simulation = build_simulation(scenario, PLAN)
     uplink, plans = simulation.deployment.uplink, list[AirPlan]()
     assert isinstance(uplink, OverTheAir)
-    announce = OverTheAir.plan
+    announce = OverTheAir.plan_later
 
     def keep(self: Any, *arguments: Any) -> Any:
         plans.append(announce(self, *arguments))
@@ -172,7 +172,7 @@ def test_base_stations_with_arrays_add_up() -> None:
 
     rounds: list[FinishedRound] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OverTheAir, "plan", keep)
+        patch.setattr(OverTheAir, "plan_later", keep)
         simulation.run(lambda this, _: rounds.append(this))
     for this, plan in zip(rounds, plans, strict=True):
         release = released(this)

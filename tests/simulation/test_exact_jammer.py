@@ -44,7 +44,7 @@ def slots(simulation: Simulation, count: int = SLOTS) -> Iterator[tuple[Round, A
     assert isinstance(uplink, OverTheAir)
     for number in range(1, count + 1):
         this = Round(number, np.arange(uplink.network.registry.count))
-        yield this, uplink.plan(this, np.arange(len(this.clients)), None)
+        yield this, uplink.plan_later(this, np.arange(len(this.clients)), None, 0.0)
 
 
 def share(simulation: Simulation, this: Round, plan: AirPlan, gain: float) -> float:

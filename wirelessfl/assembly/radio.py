@@ -1,6 +1,7 @@
 """Channel, power control, jammer and uplink of a scenario. dB become linear here and nowhere else."""
 
 import math
+from functools import partial
 from typing import Any, assert_never
 
 from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplink
@@ -17,6 +18,7 @@ from wirelessfl.learning.compression import ErrorFeedback
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
+    AdaptivePowerControl,
     AirInterface,
     CentredPowerControl,
     Jamming,
@@ -40,7 +42,7 @@ from wirelessfl.scenario.geography import MultiCell, SingleCell, Topology
 from wirelessfl.scenario.modulation import DDsgd, WaveformModulation
 from wirelessfl.scenario.uplink import Digital, Ideal, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
-from wirelessfl.simulation.uplinks import CapacityUplink, IdealUplink, OverTheAir, Uplink
+from wirelessfl.simulation.uplinks import CapacityUplink, GroupedOverTheAir, IdealUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.air.plan import OwnRelease
 
 
@@ -107,7 +109,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                     "slot, found with "
                     f"topology.kind: {scenario.topology.kind}; allowed is single_cell"
                 )
-            return OverTheAir(
+            grouped = _grouped(scenario, uplink, policy)
+            return (OverTheAir if grouped is None else partial(GroupedOverTheAir, **grouped))(
                 network=network,
                 policies=policies,
                 air=air,
@@ -137,6 +140,19 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return build_secure_uplink(scenario, uplink, network, dimension)
         case _:
             assert_never(uplink)
+
+
+def _grouped(scenario: Scenario, uplink: OverTheAirSection, policy: PowerControl) -> dict[str, Any] | None:
+    # Groups of clients and the rule that combines them; None where all send in one slot. Raises ScenarioError: the
+    # power control has one scale for all clients of a round, or follows slot after slot.
+    if uplink.slot_groups == 1:
+        return None
+    if isinstance(policy, NormScaledPowerControl | CentredPowerControl | AdaptivePowerControl):
+        raise ScenarioError(
+            f"uplink.slot_groups: found {uplink.slot_groups} groups with {type(policy).__name__}, which has one scale "
+            "for all clients of a round, or follows earlier slots; allowed: 1, or another uplink.power_control.policy"
+        )
+    return {"rule": build_robust_rule(scenario), "groups": uplink.slot_groups}
 
 
 def build_capacity_uplink(

@@ -82,12 +82,14 @@ def channel_uses(scenario: Scenario, uplink: OverTheAirSection, dimension: int) 
 
 
 def slot_airtime(scenario: Scenario, dimension: int) -> float:
-    """Seconds of a slot with the pilots of as many clients as a round can have; 0 for uplinks without one."""
+    """Seconds of the slots of a round with the pilots of as many clients as it can have; 0 for uplinks without them."""
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAirSection):
         return 0.0
-    external = uplink.jammer is not None and uplink.jammer.role == "external"
-    return build_schedule(scenario, uplink, dimension).airtime(scenario.clients.most + int(external))
+    external, most = uplink.jammer is not None and uplink.jammer.role == "external", scenario.clients.most
+    schedule, groups = build_schedule(scenario, uplink, dimension), uplink.slot_groups
+    sizes = [len(range(group, most, groups)) for group in range(groups)]
+    return math.fsum(schedule.airtime(size + int(external)) for size in sizes)
 
 
 def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> SlotSchedule:

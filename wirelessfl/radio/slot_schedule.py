@@ -198,6 +198,10 @@ class Instants:
     estimates: NDArray[np.float64]
     pieces: NDArray[np.float64]
 
+    def later(self, seconds: float) -> "Instants":
+        """The same times some seconds later."""
+        return self if seconds == 0.0 else Instants(self.estimates + seconds, self.pieces + seconds)
+
 
 AT_ONCE = Instants(np.zeros(1), np.zeros(1))
 """A slot of one piece, with an estimate of that instant."""

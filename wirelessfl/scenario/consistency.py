@@ -32,6 +32,7 @@ from wirelessfl.scenario.robust_consistency import robust_rules
 from wirelessfl.scenario.role_consistency import role_rules
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.selection import ByChannel, SelectPowerOfChoice
+from wirelessfl.scenario.slot_group_consistency import slot_group_rules
 from wirelessfl.scenario.spatial_consistency import spatial_rules
 from wirelessfl.scenario.timing import Quorum
 from wirelessfl.scenario.uplink import (
@@ -45,12 +46,9 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 def scenario_rules(scenario: Sections) -> list[Rule]:
     """Rules between the sections."""
     of_the_radio = (downlink_rules, array_power_rules, spatial_rules, mac_rules, modulation_rules, radio_rules)
+    of_clients = (role_rules, robust_rules, slot_group_rules, partial_work_rules)
     own = (_data, _model, _clients, _energy, _mechanism, asynchronous_rules, _profile)
-    return [
-        rule
-        for rules_of in (*own, uplink_rules, *of_the_radio, role_rules, robust_rules, partial_work_rules)
-        for rule in rules_of(scenario)
-    ]
+    return [rule for rules_of in (*own, uplink_rules, *of_the_radio, *of_clients) for rule in rules_of(scenario)]
 
 
 def _data(scenario: Sections) -> list[Rule]:

@@ -24,13 +24,15 @@ def robust_rules(scenario: Sections) -> list[Rule]:
     why = f"the receiver gets the sum of all updates and no single one; {bound}"
     if not isinstance(uplink, OverTheAir):
         why = "the server learns the sum of all updates and no single one"
+    groups = ", or uplink.slot_groups above 1" if isinstance(uplink, OverTheAir) else ""
+    in_groups = isinstance(uplink, OverTheAir) and uplink.slot_groups > 1
     voting = isinstance(uplink, Digital) and isinstance(uplink.codec, Sign) and uplink.codec.vote_step is not None
     return [
         (
-            not isinstance(uplink, Digital | Ideal),
+            not isinstance(uplink, Digital | Ideal) and not in_groups,
             KEY,
             f"{rule.rule} with uplink.kind: {uplink.kind}, where {why}",
-            "mean, or uplink.kind: digital | ideal",
+            "mean, or uplink.kind: digital | ideal" + groups,
         ),
         (
             not isinstance(scenario.aggregation, Synchronous),
@@ -71,11 +73,15 @@ def _count(scenario: Sections) -> list[Rule]:
     if not isinstance(rule, CountedRule):
         return []
     heard, of = most, f"the {most} clients of a round"
-    if isinstance(wait_for, Quorum):
+    if isinstance(scenario.uplink, OverTheAir):
+        heard = min(most, scenario.uplink.slot_groups)
+        of = f"the {heard} sums of uplink.slot_groups"
+    elif isinstance(wait_for, Quorum):
         fraction = 1.0 if wait_for.fraction is None else wait_for.fraction
         heard = wait_for.count or max(1, math.ceil(fraction * most - 1e-9))
         of = f"the {heard} clients of a round that are waited for"
     per_fault = rule.least - 3
     largest = (heard - 3) // (per_fault // rule.f) if rule.f else 0
-    allowed = f"at most {largest}" if heard >= 3 else "more clients, 3 at least"
+    more = "more groups" if isinstance(scenario.uplink, OverTheAir) else "more clients"
+    allowed = f"at most {largest}" if heard >= 3 else f"{more}, 3 at least"
     return [(rule.least > heard, "training.robust.f", f"{rule.f}, which needs {rule.least} of {of}", allowed)]

@@ -57,6 +57,11 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
     receiver: Receiver = key(SumCombiner(), "Antennas of each receiver, and how they are combined.")
     modulation: Modulation = key(AnalogModulation(), "How updates become symbols.")
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
+    slot_groups: Annotated[int, Field(ge=1)] = key(
+        1,
+        "Random groups of the clients of a round that send in slots of their own: training.robust combines the sums of "
+        "the groups.",
+    )
 
     def rules(self) -> list[Rule]:
         """A jammer covers both quadratures where they carry data, and only signals that are known."""

@@ -99,6 +99,7 @@ class FinishedRound:
             "staleness": this.staleness,
             "role": this.roles,
             "robust_kept": this.kept,
+            "slot_group": this.slot_group,
             "local_accuracy": None if this.accuracies is None else this.accuracies.at(this.clients),
             "personal_accuracy": None if personal is None else personal.at(this.clients),
         }

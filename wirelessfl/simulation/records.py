@@ -163,6 +163,7 @@ class Round:
         staleness: (n,) steps by which the model that a client trained is behind; None with rounds.
         roles: (n,) of clients that do not follow the protocol; None where all do.
         kept: (n,) part of each update that a robust rule kept; None without one.
+        slot_group: (n,) group of clients in whose slot each sends, from 0; None where all send in one.
         links: channels, later ones in place of earlier ones of the same client.
         training: local training of those who are heard.
         transmissions: analogue transmissions.
@@ -199,6 +200,7 @@ class Round:
     staleness: NDArray[np.float64] | None = None
     roles: NDArray[np.uint8] | None = None
     kept: NDArray[np.float64] | None = None
+    slot_group: NDArray[np.float64] | None = None
     links: list[LinkRecord] = field(default_factory=list)
     training: list[TrainingRecord] = field(default_factory=list)
     transmissions: list[TransmissionRecord] = field(default_factory=list)

@@ -39,6 +39,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("uplink", "harq"): None,
     ("uplink", "ofdma"): "fixed",
     ("uplink", "jammer", "antennas"): 1,
+    ("uplink", "slot_groups"): 1,
     ("uplink", "rate", "power"): "equal",
     ("uplink", "receiver"): None,
     ("uplink", "receiver", "array"): {"geometry": "ula", "spacing": 0.5},

@@ -126,4 +126,10 @@ SLOT_VARIABLES = (
         label="part kept by the rule",
         percent=True,
     ),
+    _per_slot(
+        "slot_group",
+        "1",
+        "group of clients in whose slot over the air the client sends, from 0; NaN where all send in one",
+        label="group of the slot",
+    ),
 )

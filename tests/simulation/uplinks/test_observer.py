@@ -160,7 +160,7 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
     assert isinstance(uplink, OverTheAir)
     this = Round(1, np.arange(uplink.network.registry.count))
     ready = np.arange(1, len(this.clients))
-    plan = uplink.plan(this, ready, 0 if uplink.rotating_jammer else None)
+    plan = uplink.plan_later(this, ready, 0 if uplink.rotating_jammer else None, 0.0)
     if uplink.edges is not None:
         uplink.edges.begin(np.zeros(uplink.dimension, dtype=np.float32))
     release = uplink.receive(this, plan, []).releases[0]

@@ -21,7 +21,12 @@ from wirelessfl.privacy.costs import (
 from wirelessfl.privacy.releases.base import Record, per_client, sentences
 
 AirRule = Literal["whole_update", "gradient_step"]
-AirTheorem = Literal["cross_layer", "privacy_for_free", "none"]
+AirTheorem = Literal["cross_layer", "privacy_for_free", "slot_groups", "none"]
+_OF_ONE_SUM = "theorems are of one sum of all clients of a round, and not of groups that send in slots of their own"
+_UNPUBLISHED: dict[AirTheorem, str] = {
+    "none": "the paper of this power control states no privacy theorem",
+    "slot_groups": _OF_ONE_SUM,
+}
 _CONVERSION: dict[AirTheorem, Conversion] = {"cross_layer": "zcdp", "privacy_for_free": "tail_bound"}
 
 
@@ -87,8 +92,8 @@ class AirRelease(Record):
 
         Theirs is Σ 2 γ² c²/σ_c² for one sample exchanged, where c γ is the received amplitude of a sample: α_u/|D|.
         """
-        if self.theorem == "none":
-            return no_guarantee(len(self.clients), "the paper of this power control states no privacy theorem")
+        if self.theorem in _UNPUBLISHED:
+            return no_guarantee(len(self.clients), _UNPUBLISHED[self.theorem])
         with np.errstate(divide="ignore"):
             mu = 1.0 / (facts.total_samples * self.backoff * np.float64(self.effective_noise_std))
         return Spending(mu**2, conversion=_CONVERSION[self.theorem])
@@ -117,7 +122,7 @@ class AirRelease(Record):
         """Why the theorem and the exact composition differ."""
         if statement.adversary == "individual":
             return iter(())
-        claims, cross_layer = self.theorem != "none", self.theorem == "cross_layer"
+        claims, cross_layer = self.theorem not in _UNPUBLISHED, self.theorem == "cross_layer"
         of_sample, whole_update = statement.unit == "sample", self.rule == "whole_update"
         of_step = of_sample and not whole_update
         accounted_noise_std = np.asarray(self.accounted_noise_std)

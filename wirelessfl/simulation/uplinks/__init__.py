@@ -1,6 +1,7 @@
 """Uplinks: the ways in which updates reach the server, one folder or file each."""
 
 from wirelessfl.radio.slot_schedule import SlotPlan
+from wirelessfl.simulation.uplinks.air.groups import GroupedOverTheAir
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
 from wirelessfl.simulation.uplinks.asynchronous import Asynchronous
 from wirelessfl.simulation.uplinks.base import (
@@ -25,6 +26,7 @@ __all__ = [
     "ChannelNoise",
     "Collected",
     "DigitalUplink",
+    "GroupedOverTheAir",
     "IdealUplink",
     "NoNoise",
     "NotAuditable",

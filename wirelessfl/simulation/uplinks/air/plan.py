@@ -150,6 +150,7 @@ class AirPlan(SlotPlan):
         antenna_links: the k senders' links to all antennas of the receiver that serves them.
         overheard: the senders' channels to an external observer; None without one.
         excess: of senders who exceed their gains; None where nobody does.
+        group: number of the group of clients that sends in the slot, 0 where all send in one.
     """
 
     links: CellLinks
@@ -164,6 +165,7 @@ class AirPlan(SlotPlan):
     antenna_links: SlotLinks
     overheard: Overheard | None = None
     excess: Excess | None = None
+    group: int = 0
 
     @cached_property
     def loudest(self) -> TransmitPlan:

@@ -23,6 +23,7 @@ from wirelessfl.radio import (
     Overheard,
     PowerControl,
     Receiver,
+    SlotPlan,
     SlotSchedule,
     SumReceiver,
     Waveform,
@@ -122,11 +123,15 @@ class AirPlanner(SlotUplink):
         return replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
 
     @override
-    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan of the slot: channels, gains that each receiver sets for its own clients, and jammer."""
+        return self.plan_later(this, ready, jammer, 0.0)
+
+    def plan_later(self, this: Round, ready: NDArray[np.int64], jammer: int | None, begins_s: float) -> AirPlan:
+        """The same of a slot that begins some seconds after the uplink of the round."""
         external = self.jams and not self.rotating_jammer
         nodes = len(ready) + int(external or jammer is not None)
-        instants = self.schedule.instants(nodes)
+        instants = self.schedule.instants(nodes).later(begins_s)
         slot = self.announce(this.clients[ready], this.moment, instants)
         found, links, sends = slot.found, slot.links, slot.sends
         this.links.append(LinkRecord(ready, found.own, found.serving if self.has_cells else None))

@@ -81,9 +81,21 @@ class OverTheAir(AirPlanner):
         """Reception: superposition, jamming and noise at every receiver, scaled back; the cells are put together."""
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
+        received = self._received(this, plan, blocks)
+        reception = self.reception(this, plan, received)
+        parts = (self.receiver, self.modulation)
+        air = (release for release in reception.releases if isinstance(release, AirRelease))
+        counted = tuple(vouched(release, parts, self.unvouched) for release in air)
+        for station, announced_plan in received.plan.transmit.items():
+            policy = self.policies[station]
+            if isinstance(policy, AdaptivePowerControl):
+                self.policies[station] = policy.after(announced_plan)
+        return replace(reception, releases=counted)
+
+    def reception(self, this: Round, plan: AirPlan, received: Received) -> Reception:
+        """Reception of a slot's signals, with the record of linear amplitudes at one antenna for the ledger."""
         transmitters, unit = self._transmitters(plan), self.joules_per_unit
         drain = transmitters.nominal_amplitude**2 * unit
-        received = self._received(this, plan, blocks)
         if received.plan is not plan:
             transmitters = self._transmitters(received.plan)
         plan, noise = received.plan, self._slot_noise(this, received.plan)
@@ -97,15 +109,10 @@ class OverTheAir(AirPlanner):
             release = WaveformRelease.of(release, waveform.signals)
             if waveform.private_scale:
                 release = replace(release, caveat=Caveat.REALISED_NORMS)
-        counted = vouched(release, (self.receiver, self.modulation), self.unvouched)
         slot = slot_record(received, noise, jamming, self.has_cells, self.edges is None and waveform is None)
-        for station, announced_plan in plan.transmit.items():
-            policy = self.policies[station]
-            if isinstance(policy, AdaptivePowerControl):
-                self.policies[station] = policy.after(announced_plan)
         step = self._sum(received) if waveform is None else self._step(waveform, received)
         records = (received.training, received.transmissions)
-        return Reception(step, (counted,), drain, *records, slot, energy)
+        return Reception(step, (release,), drain, *records, slot, energy)
 
     @override
     def audit_view(self) -> AuditView:
@@ -175,18 +182,18 @@ class OverTheAir(AirPlanner):
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         # (d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver
         streams, dimension = self.network.streams, self.air.dimension
-        noise = streams.generator("receiver_noise", round_index, station).standard_normal(dimension)
+        noise = streams.generator("receiver_noise", round_index, station + plan.group).standard_normal(dimension)
         scale_ranges(noise, self.ranges, np.broadcast_to(plan.noise_std[station], self.gain_shape[:2]))
         if plan.jammer_behind is not None and self.jamming is not None and plan.jammer_gain > 0:
             jammer = plan.jammer_behind.equivalent  # the sum of independent streams is noise of one
             channel, phase = jammer.channel, jammer.phase_error
             received = received_jamming_std(plan.jammer_gain, channel, self.jamming.noise, phase)
-            noise += scale_ranges(self._jammer_noise(round_index), self.ranges, received)
+            noise += scale_ranges(self._jammer_noise(round_index, plan.group), self.ranges, received)
         return noise
 
-    def _jammer_noise(self, round_index: int) -> NDArray[np.float64]:
+    def _jammer_noise(self, round_index: int, group: int) -> NDArray[np.float64]:
         # (d,) jamming in what the server reads, in units of what arrives of it
-        return self.network.streams.generator("jammer_noise", round_index).standard_normal(self.air.dimension)
+        return self.network.streams.generator("jammer_noise", round_index, group).standard_normal(self.air.dimension)
 
     def _step(self, waveform: Waveform, received: Received) -> NDArray[np.float64]:
         # (d,) the step that a scheme makes of the signal of the only receiver
@@ -225,7 +232,14 @@ class OverTheAir(AirPlanner):
         assert isinstance(plan, AirPlan), "the rehearsal planned it"
         others, sent = replace(self, network=replace(self.network, streams=streams)), list(blocks)
         signals = others._received(this, plan, sent).signal
-        given = (self._transmitters(plan), signals, sent, others._jammer_noise(this.index), streams, this.index)
+        given = (
+            self._transmitters(plan),
+            signals,
+            sent,
+            others._jammer_noise(this.index, plan.group),
+            streams,
+            this.index,
+        )
         readings = joint_readings(*given)
         return Reading(readings, np.ones(len(readings)))
 
