@@ -28,7 +28,8 @@ BAD = {
     "clients, training, aggregation, topology, channel, uplink, downlink, timing, faults, privacy, evaluate, trace, stop, compute; did you mean rounds?",
     "snr_db: 3": "did you mean uplink.snr_db or downlink.snr_db?",
     "uplink: {jamer: null}": "f.yaml:2: uplink.jamer: found an unknown key (with the value null); allowed: kind, snr_db,"
-    " tx_power_dbm, iq_packing, peak_power_db, clip, power_control, receiver, modulation, jammer; did you mean jammer?",
+    " tx_power_dbm, iq_packing, peak_power_db, clip, power_control, receiver, modulation, jammer, slot_groups; did you"
+    " mean jammer?",
     "uplink:\n  jammer:\n    epsilon: 1\n    Margin: 3": "f.yaml:5: uplink.jammer.Margin: found an unknown key (with the"
     " value 3); allowed: epsilon, margin, calibration, role, noise, power_db, max_shortfall, on_shortfall, antennas, position_m; did you mean"
     " margin?",

@@ -36,6 +36,7 @@ def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     assert resolved["clients"].pop("roles") == []
     assert resolved["evaluate"].pop("client_drift") is False
     assert resolved["training"].pop("robust") == {"rule": "mean"}
+    assert resolved["uplink"].pop("slot_groups") == 1
     assert resolved["uplink"]["receiver"].pop("array") == {"geometry": "ula", "spacing": 0.5}
     assert resolved["uplink"]["receiver"].pop("correlation") == {"model": "none"}
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))

@@ -74,7 +74,7 @@ class GroupedOverTheAir(OverTheAir):
     @override
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan of the slots of all groups with clients that are ready."""
-        stream = self.network.streams.nodes("slot_group", this.index, this.clients)
+        stream = self.network.streams.nodes("group_of_slot", this.index, this.clients)
         member = slot_groups(stream, self.groups)
         this.slot_group = member.astype(np.float64)
         if not len(ready):
