@@ -62,6 +62,8 @@ def test_an_exception_in_a_member_is_told_with_its_line_and_function(name: str, 
 
 UNFIT = [
     ("algorithm", "step", "return None", ".step returned a NoneType, needs a ServerState"),
+    ("algorithm", "received", "return None", ".received returned a NoneType, needs a tuple of 2"),
+    ("algorithm", "received", "return was[0], 1", ".received returned an int, needs a Tensor"),
     ("algorithm", "client", "return 1", ".client returned an int, needs a LocalObjective"),
     ("algorithm", "facts", "return None", ".facts returned a NoneType, needs an AlgorithmFacts"),
     ("availability", "available", "return was[:1]", ".available returned (1,), needs (6,) truth values"),

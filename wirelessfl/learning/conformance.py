@@ -39,7 +39,9 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    require(isinstance(algorithm, Algorithm), "lacks facts, start, first_rows, client, finish, upload or step")
+    require(
+        isinstance(algorithm, Algorithm), "lacks facts, start, first_rows, client, finish, upload, received or step"
+    )
     generator = torch.Generator().manual_seed(seed)
     initial = torch.randn(dimension, generator=generator)
     server, clients = algorithm.start(initial), np.array([0, 2, 3, 7, 11])
@@ -56,7 +58,10 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
         gradients = torch.randn(5, dimension, generator=generator) if algorithm.facts().reads_gradients else None
         rows, sent = _trained(algorithm, server, rows, LocalOutcome(updates, steps, 0.1, gradients))
         facts = RoundFacts(round_index, 10, clients, np.full(5, 0.1), steps, 0.1)
-        after = algorithm.step(server, sent.mean(dim=0), facts)
+        between, pseudo = algorithm.received(server, sent.mean(dim=0), facts)
+        same = pseudo.shape == sent.shape[1:] and _kinds(between.memory) == _kinds(server.memory)
+        require(same and between.parameters is server.parameters, "received gives other shapes, or another model")
+        after = algorithm.step(between, pseudo, facts)
         shape, dtype = tuple(after.parameters.shape), after.parameters.dtype
         for holds, found in (
             (shape == initial.shape, f"step gives a model of {shape}"),

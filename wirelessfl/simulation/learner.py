@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.conformance import KEYS, given, method_at, pair
-from wirelessfl.errors import InfeasibleError, ScenarioError
+from wirelessfl.conformance import given
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import (
     Algorithm,
     CohortBlock,
@@ -34,6 +34,7 @@ from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.learning.losses import local_losses
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.learning.server_optimizers import ServerOptimizer
+from wirelessfl.learning.server_step import require_like, server_step
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.assessment import UNKNOWN, Assessment
 from wirelessfl.simulation.local_privacy import LocalPrivacy
@@ -100,7 +101,7 @@ class Learner:
         """
         initial = self.model.initial(self.streams.torch_seed(INITIAL_MODEL))
         start = given("algorithm", self.algorithm, "start", self.algorithm.start(initial), ServerState)
-        _require_like("algorithm", self.algorithm, "start", {"model": start.parameters}, {"model": initial})
+        require_like("algorithm", self.algorithm, "start", {"model": start.parameters}, {"model": initial})
         return SimulationState(
             parameters=start.parameters.numpy(),
             server_memory=_as_arrays(start.memory),
@@ -252,13 +253,6 @@ class Learner:
                 remembers other tensors than before, which no checkpoint could go on from.
         """
         before = ServerState(torch.from_numpy(state.parameters), _as_tensors(state.server_memory))
-        received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
-        kept = _as_tensors(state.optimizer_memory)
-        stepped = self.server_optimizer.step(received[0].clone(), kept)
-        change, memory = pair("server_optimizer", self.server_optimizer, "step", stepped)
-        wanted = {**kept, "model": before.parameters}
-        _require_like("server_optimizer", self.server_optimizer, "step", {**memory, "model": change}, wanted)
-        received[0] = change
         facts = RoundFacts(
             round_index=round_index,
             registered=len(self.population.sizes),
@@ -267,9 +261,9 @@ class Learner:
             steps=self.planned_steps(arrived) if steps is None else steps,
             learning_rate=self.learning_rate(round_index),
         )
-        after = given("algorithm", self.algorithm, "step", self.algorithm.step(before, received, facts), ServerState)
-        found, wanted = ({**one.memory, "model": one.parameters} for one in (after, before))
-        _require_like("algorithm", self.algorithm, "step", found, wanted)
+        received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
+        kept = _as_tensors(state.optimizer_memory)
+        after, memory = server_step(self.algorithm, self.server_optimizer, before, kept, received, facts)
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
@@ -292,14 +286,3 @@ def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
 
 def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(value) for name, value in arrays.items()}
-
-
-def _require_like(
-    family: str, part: object, method: str, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
-) -> None:
-    ours, theirs = ({name: (tuple(one.shape), one.dtype) for name, one in some.items()} for some in (found, wanted))
-    if ours != theirs:
-        raise ScenarioError(
-            f"{KEYS[family]}: {type(part).__name__} gives {ours}; allowed: {theirs}, the shapes and types that it was "
-            f"given; `learning.conformance` tests it{method_at(part, method)}"
-        )

@@ -169,12 +169,24 @@ class Algorithm(Protocol):
         """
         return outcome.updates[:, None]
 
+    def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:
+        """What the server takes from an aggregate (P, d) before its optimizer, by default nothing.
+
+        Called before ``step``, whose ``aggregate`` has been through the optimizer: what is to follow from the clients'
+        own mean, such as a control variate, is taken here.
+
+        Returns:
+            The state with what is remembered of the aggregate, its model as it was; and (P, d), of which the first is
+            the pseudo-gradient that a server optimizer is applied to.
+        """
+        return server, aggregate
+
     def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
         """The server's state after a round.
 
         Args:
-            server: The state before it; left as it is.
-            aggregate: (P, d) the received g, estimates of Σ_i p_i u_i/Σ_i p_i over the uploads u_i; a server optimizer
-                has been applied to the first.
+            server: The state that ``received`` gave; left as it is.
+            aggregate: (P, d) what ``received`` gave of the received g, estimates of Σ_i p_i u_i/Σ_i p_i over the
+                uploads u_i; a server optimizer has been applied to the first.
             facts: Of the round.
         """

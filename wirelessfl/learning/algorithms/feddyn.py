@@ -26,7 +26,7 @@ class FedDyn(Algorithm):
     """Acar et al., "Federated learning based on dynamic regularization", ICLR 2021, Algorithm 1, weighted by data.
 
     A client minimises F_i(w) − λ_iᵀw + (α/2)‖w − w̄‖² and keeps λ_i⁺ = λ_i − α Δ_i, its gradient at the end. The server
-    keeps H = h/α: H ← H − Σ p_i Δ_i over the uploads, w̄ ← w̄ + g − H.
+    keeps H = h/α: H ← H − Σ p_i Δ_i over the uploads, w̄ ← w̄ + g − H; g − H is its pseudo-gradient.
 
     Attributes:
         alpha: α.
@@ -61,6 +61,10 @@ class FedDyn(Algorithm):
         return replace(rows, values={"gradient": (outcome.updates * -self.alpha).add_(rows.values["gradient"])})
 
     @override
-    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+    def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:
         drift = server.memory["drift"] - float(facts.weights.sum()) * aggregate[0]
-        return ServerState(server.parameters + aggregate[0] - drift, {"drift": drift})
+        return ServerState(server.parameters, {"drift": drift}), aggregate - drift
+
+    @override
+    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+        return replace(server, parameters=server.parameters + aggregate[0])

@@ -25,8 +25,8 @@ from wirelessfl.learning.algorithms.fedprox import check_proximal_weight
 class FedNova(Algorithm):
     """Wang et al., "Tackling the objective inconsistency problem", NeurIPS 2020, eqs. (7) to (9).
 
-    A client sends Δ_i/‖a_i‖₁, a_i the weights of its gradients in Δ_i = −η Σ_k a_ik g_ik. The server steps by τ_eff g,
-    τ_eff the mean of ‖a_i‖₁ over the uploads, weighted by data. ‖a_i‖₁ travels with the update.
+    A client sends Δ_i/‖a_i‖₁, a_i the weights of its gradients in Δ_i = −η Σ_k a_ik g_ik. The pseudo-gradient of
+    the server is τ_eff g, τ_eff the mean of ‖a_i‖₁ over the uploads, weighted by data. ‖a_i‖₁ travels with the update.
 
     Attributes:
         mu: μ, proximal weight of the local loss.
@@ -57,11 +57,15 @@ class FedNova(Algorithm):
         return (outcome.updates / length.clamp(min=1.0)[:, None])[:, None]
 
     @override
-    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+    def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:
         heard = float(facts.weights.sum())
         lengths = self.lengths(facts.steps, facts.learning_rate)
         effective = float(facts.weights @ lengths) / heard if heard else 0.0
-        return replace(server, parameters=server.parameters + effective * aggregate[0])
+        return server, effective * aggregate
+
+    @override
+    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+        return replace(server, parameters=server.parameters + aggregate[0])
 
     def lengths(self, steps: NDArray[np.int64], learning_rate: float) -> NDArray[np.float64]:
         """(k,) ‖a_i‖₁ after (k,) local steps at η.

@@ -89,11 +89,14 @@ class Scaffold(Algorithm):
         return sent
 
     @override
-    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+    def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:
         control = server.memory["control"]
         change = aggregate[1] if self.payload == 2 else self._change(control, aggregate[0], facts)
-        moved = server.parameters + self.server_lr * aggregate[0]
-        return ServerState(moved, {"control": control + float(facts.weights.sum()) * change})
+        return replace(server, memory={"control": control + float(facts.weights.sum()) * change}), aggregate
+
+    @override
+    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+        return replace(server, parameters=server.parameters + self.server_lr * aggregate[0])
 
     def _change(self, control: Tensor, update: Tensor, facts: RoundFacts) -> Tensor:
         # (d,) the mean of Δc_i = −c − Δ_i/(K η) from that of Δ_i

@@ -1,0 +1,64 @@
+"""The server's step of a round: what the algorithm takes from an aggregate, its optimizer, the next model."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from wirelessfl.conformance import KEYS, given, method_at, pair
+from wirelessfl.errors import ScenarioError
+from wirelessfl.learning.algorithms import Algorithm, RoundFacts, ServerState
+from wirelessfl.learning.server_optimizers import ServerOptimizer
+
+
+def server_step(
+    algorithm: Algorithm,
+    optimizer: ServerOptimizer,
+    before: ServerState,
+    kept: Mapping[str, Tensor],
+    aggregate: Tensor,
+    facts: RoundFacts,
+) -> tuple[ServerState, Mapping[str, Tensor]]:
+    """The server's state after a round, and what its optimizer remembers.
+
+    Args:
+        algorithm: The algorithm.
+        optimizer: Applied to the pseudo-gradient.
+        before: The state before the round.
+        kept: What the optimizer remembers.
+        aggregate: (P, d) the received g.
+        facts: Of the round.
+
+    Raises:
+        ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
+            remembers other tensors than before, which no checkpoint could go on from.
+    """
+    taken = pair("algorithm", algorithm, "received", algorithm.received(before, aggregate, facts))
+    between = given("algorithm", algorithm, "received", taken[0], ServerState)
+    pseudo = given("algorithm", algorithm, "received", taken[1], Tensor)
+    found, wanted = ({**one.memory, "aggregate": rows} for one, rows in ((between, pseudo), (before, aggregate)))
+    require_like("algorithm", algorithm, "received", found, wanted)
+    change, memory = pair("server_optimizer", optimizer, "step", optimizer.step(pseudo[0].clone(), kept))
+    wanted = {**kept, "model": before.parameters}
+    require_like("server_optimizer", optimizer, "step", {**memory, "model": change}, wanted)
+    rows = torch.cat([change[None], pseudo[1:]]) if len(pseudo) > 1 else change[None]
+    after = given("algorithm", algorithm, "step", algorithm.step(between, rows, facts), ServerState)
+    found, wanted = ({**one.memory, "model": one.parameters} for one in (after, before))
+    require_like("algorithm", algorithm, "step", found, wanted)
+    return after, memory
+
+
+def require_like(
+    family: str, part: object, method: str, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> None:
+    """Requirement that tensors have the shapes and types of others, by name.
+
+    Raises:
+        ScenarioError: they have not, with the method of the part of a family that gave them.
+    """
+    ours, theirs = ({name: (tuple(one.shape), one.dtype) for name, one in some.items()} for some in (found, wanted))
+    if ours != theirs:
+        raise ScenarioError(
+            f"{KEYS[family]}: {type(part).__name__} gives {ours}; allowed: {theirs}, the shapes and types that it was "
+            f"given; `learning.conformance` tests it{method_at(part, method)}"
+        )
