@@ -47,7 +47,7 @@ def test_divisions_conform(name: str) -> None:
         (lambda data, count, generator: [0], "allowed: a learning.Partition"),
         (lambda data, count, generator: iid_partition(len(data.train), count - 1, generator), "do not cut"),
         (lambda data, count, generator: iid_partition(400, count, np.random.default_rng()), "randomness must come"),
-        (lambda data, count, generator: natural_partition(data.owners, 99), "10 natural owners"),
+        (lambda data, count, generator: natural_partition(data.owners, 99), "at most 10, the natural owners"),
     ],
 )
 def test_a_wrong_division_is_named(divide: Any, words: str) -> None:
