@@ -44,7 +44,7 @@ def test_natural_partition_of_ones_own_dataset() -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({**OWN_DATA, "clients__count": 5}, "4 natural owners, found 5 clients"),
+        ({**OWN_DATA, "clients__count": 5}, "found 5 clients; allowed: at most 4, the natural owners"),
         (own_data("owned", "natural", owner=3), "refuses its options"),
         (own_data("undivided", "natural"), "found natural with a dataset that does not say who its samples belong to"),
         (own_data("mislabelled", "iid"), "labels 0 to 5 for 2 classes"),
