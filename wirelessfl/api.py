@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import DataError, InputError, OutputError, PlanWarning, RunInterrupted, precondition
+from wirelessfl.errors import InputError, OutputError, RunInterrupted, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
 from wirelessfl.plots import plot_beam, plot_labels, plot_spectrum, plot_topology, plots_of
+from wirelessfl.preparation import Means, prepared
 from wirelessfl.result import Plan, Result, make_plan, open_run, result_of
 from wirelessfl.scenario import Scenario, Source, dump_scenario, load_scenario, locate, resolve_scenario
 from wirelessfl.scenario.overrides import Overrides
@@ -22,7 +21,7 @@ from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
 from wirelessfl.summary.figure_process import figure_process
 from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
-from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_attributes
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,6 +63,8 @@ def simulate(
     allow_plugins: bool = False,
     device: str = "auto",
     threads: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     pictures: bool = True,
@@ -82,6 +83,10 @@ def simulate(
         allow_plugins: as for `load_scenario`.
         device: "auto" (a GPU if there is one), "cpu" or "cuda". A resumed run keeps what its trace records.
         threads: torch threads; by default the scenario's, else all cores. A resumed run keeps what its trace records.
+        workers: processes of this machine that train blocks of clients, one thread each; None trains in this process.
+            With ``scheduler="slurm"`` the Slurm jobs.
+        scheduler: address of a Dask scheduler whose workers do, or "slurm". The bits are those of the run without
+            workers that has the same ``compute.chunk``, and a resumed run may go on with others or with none.
         resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
         overwrite: replace the run that lies in the folder.
         pictures: draw summary and timeline, which may take longer than a small run does.
@@ -93,10 +98,12 @@ def simulate(
 
     Raises:
         InputError: scenario, data or folder cannot be used.
-        InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
+        InfeasibleError: a privacy target that cannot be met, a recorded plan that this machine cannot follow, or
+            workers that cannot be reached.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
     _refuse_uncallable(on_round)
+    means = Means(device, threads, workers, scheduler)
     read = () if isinstance(scenario, Scenario | Mapping) else (locate(scenario),)
     scenario = resolve_scenario(
         scenario, overrides, keys, named_parameters(simulate), allow_plugins=allow_plugins
@@ -111,7 +118,7 @@ def simulate(
     ):
         going_on = resume and _goes_on(folder, scenario)
         if not going_on or not folder.is_complete():
-            with _prepared(scenario, folder, going_on, device, threads, interrupts) as simulation:
+            with prepared(scenario, folder, going_on, means, interrupts) as simulation:
                 if not going_on:
                     folder.clear(sources)
                 record_run(simulation, folder, scenario, interrupts, on_round)
@@ -249,56 +256,3 @@ def _opened(simulation: Simulation, folder: RunFolder, scenario: Scenario) -> Tr
         return TraceWriter.resume(folder.trace, simulation.state.round_index)
     header = trace_header(scenario, simulation, folder.path)
     return TraceWriter.create(folder.trace, header, simulation.slots)
-
-
-@contextmanager
-def _prepared(
-    scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
-) -> Iterator[Simulation]:
-    with _simulator(interrupts):
-        with interrupts.at_once():
-            simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
-        yield simulation
-
-
-@contextmanager
-def _simulator(interrupts: Interrupts) -> Iterator[None]:
-    # A million objects are imported that stay to the end: until then collections do not search them for garbage
-    enabled, frozen = gc.isenabled(), gc.get_freeze_count() > 0
-    with interrupts.at_once():
-        gc.disable()
-        try:
-            import wirelessfl.assembly  # noqa: F401
-
-            gc.freeze()
-        finally:
-            if enabled:
-                gc.enable()
-    try:
-        yield
-    finally:
-        if not frozen:
-            gc.unfreeze()
-
-
-def _prepare(
-    scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
-) -> Simulation:
-    from wirelessfl.assembly import build_simulation, choose_plan, other_data, recorded_plan
-
-    if going_on:
-        plan = recorded_plan(folder.trace)
-        asked = [f"device {device}"] if device not in ("auto", plan.device) else []
-        asked += [f"threads {threads}"] if threads not in (None, plan.threads) else []
-        if asked:
-            warnings.warn(
-                f"{folder.trace}: continues as it was begun (device {plan.device}, threads {plan.threads}), not "
-                f"with {' and '.join(asked)}: those would give other bits",
-                PlanWarning,
-                stacklevel=2,
-            )
-        simulation = build_simulation(scenario, plan, folder.load_state(), interrupts.check)
-        other = other_data(read_attributes(folder.trace), scenario, simulation.deployment.learner.population)
-        precondition(other is None, f"{folder.trace}: {other}; --resume needs the same", DataError)
-        return simulation
-    return build_simulation(scenario, choose_plan(scenario.compute, device, threads), None, interrupts.check)

@@ -22,6 +22,7 @@ from click.testing import CliRunner
 
 from tests.study.studies import SLOW_ROUNDS, design, same_numbers, write_study
 from wirelessfl.cli import main
+from wirelessfl.cluster import connection
 from wirelessfl.errors import InfeasibleError, InputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.study import Message, Outcome, Progress, Study, cluster, open_study, run_study
@@ -177,7 +178,7 @@ def test_workers_elsewhere_find_a_plugin_and_never_answer_with_an_edited_one(tmp
 
 
 def test_a_scheduler_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 0.5)
     began = time.monotonic()
     with pytest.raises(InfeasibleError, match=r"no Dask scheduler answered at tcp://127\.0\.0\.1:9 within 0\.5 s"):
         run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler="tcp://127.0.0.1:9")
@@ -187,7 +188,7 @@ def test_a_scheduler_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatc
 
 @pytest.mark.slow
 def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "WORKER_PATIENCE_S", 0.5)
+    monkeypatch.setattr(connection, "WORKER_PATIENCE_S", 0.5)
     monkeypatch.setattr(cluster, "_LOOK_INTERVAL_S", 0.1)
     with (
         scheduler(tmp_path, workers=0) as (address, _),
@@ -229,7 +230,7 @@ def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
 def test_what_is_no_scheduler_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bytes, words: str
 ) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 0.5)
 
     def answer(listener: socket.socket) -> None:
         connection, _ = listener.accept()
@@ -252,7 +253,7 @@ def test_what_is_no_scheduler_is_given_up(
 def test_the_command_says_it_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, code: int
 ) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 0.5)
     file, out = write_study(tmp_path, seeds=1), tmp_path / "out"
     result = CliRunner().invoke(main, ["study", str(file), "--scheduler", address, "--out", str(out)])
     assert result.exit_code == code and result.stdout == ""

@@ -17,6 +17,9 @@ from wirelessfl.learning.cohort import BlockMemory, GradientTransform, Precision
 from wirelessfl.scenario.sections import Compute
 from wirelessfl.trace import available_memory, read_attributes
 
+BLOCKS_ELSEWHERE = 16
+"""Least blocks of a round that other processes train: ten of them wait for a seventh of it, two for nothing."""
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -28,6 +31,8 @@ class Resources:
         precision: of matrix products.
         chunk: clients trained together; None lets it be chosen.
         may_calibrate: whether a stopwatch may choose the chunk, as is worth while where a run follows.
+        elsewhere: whether blocks are trained by other processes: the chunk is then one for many of them, however many
+            there are, and for any number of threads here.
     """
 
     device: str
@@ -35,11 +40,14 @@ class Resources:
     precision: Precision
     chunk: int | None
     may_calibrate: bool = True
+    elsewhere: bool = False
 
     @property
     def calibrates(self) -> bool:
         """Whether a stopwatch chooses the chunk; on a GPU there is nothing to choose from."""
-        return self.may_calibrate and self.chunk is None and torch.device(self.device).type == "cpu"
+        return (
+            self.may_calibrate and not self.elsewhere and self.chunk is None and torch.device(self.device).type == "cpu"
+        )
 
     def plan(
         self,
@@ -65,20 +73,21 @@ class Resources:
     ) -> int:
         if torch.device(self.device).type == "cpu":
             client = client_bytes(model, training, population, algorithm, private=transform is not None)
-            return cpu_chunks(client, clients, self.threads)[0]
+            return cpu_chunks(client, clients, BLOCKS_ELSEWHERE if self.elsewhere else self.threads)[0]
         block = BlockMemory(model, training, population, algorithm, transform)
         # All of its memory and not what is free just now: equal scenarios get equal plans.
         memory = torch.cuda.get_device_properties(self.device).total_memory
         return cuda_chunk(block.peak, clients, memory, block.resident)
 
 
-def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources:
+def choose_plan(compute: Compute, device: str, threads: int | None, *, elsewhere: bool = False) -> Resources:
     """Resources that a new run may use on this machine.
 
     Args:
         compute: what the scenario says.
         device: "auto", "cpu" or "cuda".
         threads: overrides the scenario's; without either, all cores.
+        elsewhere: whether other processes train.
 
     Raises:
         InputError: the device is none of these, or the threads are no positive number.
@@ -93,7 +102,8 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources
     _check_device(device, "asked for")
     if compute.precision == "tf32" and device == "cpu":
         raise InfeasibleError("compute.precision: found tf32, which needs a GPU; allowed on a CPU: fp32 | bf16")
-    return Resources(device, threads or compute.threads or os.cpu_count() or 1, compute.precision, compute.chunk)
+    threads = threads or compute.threads or os.cpu_count() or 1
+    return Resources(device, threads, compute.precision, compute.chunk, elsewhere=elsewhere)
 
 
 def plan_to_look(compute: Compute) -> Resources:

@@ -20,7 +20,7 @@ from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
 from wirelessfl.assembly.selection import build_selection, with_pilots
 from wirelessfl.assembly.slot import check_deadline
-from wirelessfl.learning import ExecutionPlan, Population
+from wirelessfl.learning import BlockMap, ExecutionPlan, Population
 from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.timing import Timing
@@ -69,6 +69,7 @@ def build_simulation(
     plan: ExecutionPlan | Resources,
     state: SimulationState | None = None,
     pause: Callable[[], None] = lambda: None,
+    elsewhere: Callable[[Scenario, Learner], BlockMap] | None = None,
 ) -> Simulation:
     """Simulation of a scenario, ready to run.
 
@@ -78,6 +79,7 @@ def build_simulation(
             may take a second to find out.
         state: the state to continue from; None begins at the beginning.
         pause: called between blocks of training; may raise to give up the round in flight.
+        elsewhere: from scenario and learner to what trains blocks in other processes; None for this one.
 
     Raises:
         DataError: the data cannot be had, or do not suffice for the clients.
@@ -97,6 +99,8 @@ def _simulation(
     samples, total_samples = population.sizes, int(population.sizes.sum())
     facts = PrivacyFacts(samples, samples / total_samples, total_samples)
     learner = _build_learner(scenario, plan, population, facts, statement, streams, pause)
+    if elsewhere is not None:
+        learner = replace(learner, elsewhere=elsewhere(scenario, learner))
     dimension = learner.algorithm.facts().payload * learner.model.dimension  # of an upload
     registry = Registry(samples, total_samples, power_budget(scenario, dimension))
     network = build_network(scenario, registry, streams, dimension)

@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME-SEED].")
 @device_option
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads [as the scenario says, else all cores].")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Train blocks of clients in N processes, one thread each [in this one].",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Train on a Dask cluster: tcp://HOST:PORT, or slurm to start Slurm jobs."
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; start it where there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that lies in the results folder.")
 @click.option(
@@ -61,6 +69,8 @@ def simulate(
     out: Path | None,
     device: str,
     threads: int | None,
+    workers: int | None,
+    scheduler: str | None,
     resume: bool,
     overwrite: bool,
     tensorboard: str | None,
@@ -89,6 +99,8 @@ def simulate(
             folder,
             device=device,
             threads=threads,
+            workers=workers,
+            scheduler=scheduler,
             resume=resume,
             overwrite=overwrite,
             figures=FigureOptions(form, width),

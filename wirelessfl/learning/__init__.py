@@ -17,6 +17,7 @@ from wirelessfl.learning.algorithms import (
     upcycle,
 )
 from wirelessfl.learning.cohort import (
+    BlockMap,
     CohortBlock,
     ExecutionPlan,
     GradientTransform,
@@ -66,6 +67,7 @@ __all__ = [
     "AggregationRule",
     "Algorithm",
     "AlgorithmFacts",
+    "BlockMap",
     "ClientRows",
     "CohortBlock",
     "Dataset",

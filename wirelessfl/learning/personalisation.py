@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
+from wirelessfl.learning.cohort import BlockMap, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.execution import full_precision
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.fairness import ClientAccuracies
@@ -57,6 +57,7 @@ class PersonalTraining:
         training: of every client; no upload is clipped here.
         plan: how it is computed.
         streams: of the run; mini-batches are those of the round.
+        elsewhere: trains blocks in other processes; None for this one.
     """
 
     model: FlatModel
@@ -64,6 +65,7 @@ class PersonalTraining:
     training: LocalTraining
     plan: ExecutionPlan
     streams: Streams
+    elsewhere: BlockMap | None = None
 
     def ditto(
         self,
@@ -107,7 +109,9 @@ class PersonalTraining:
     ) -> Iterator[tuple[NDArray[np.int64], Rows]]:
         start = torch.from_numpy(received)
         parts = (self.model, start, self.population, clients, replace(training, clip=None), self.streams)
-        for block in train_cohort(*parts, round_index, self.plan, steps=steps, begin=personal):
+        for block in train_cohort(
+            *parts, round_index, self.plan, steps=steps, begin=personal, elsewhere=self.elsewhere
+        ):
             yield block.positions, block.updates.cpu().numpy() + received
 
 

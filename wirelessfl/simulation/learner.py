@@ -28,6 +28,7 @@ from wirelessfl.learning import (
 )
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
+from wirelessfl.learning.cohort import BlockMap
 from wirelessfl.learning.fairness import ClientAccuracies
 from wirelessfl.learning.flat import INITIAL_MODEL
 from wirelessfl.learning.local_gradients import local_gradients
@@ -61,6 +62,7 @@ class Learner:
         rounds: number of rounds; the last one is always evaluated.
         unvouched: code from outside that sees private data, in words; None without any.
         pause: called between blocks of clients; may raise to give up the round in flight.
+        elsewhere: trains blocks in other processes; None for this one.
     """
 
     model: FlatModel
@@ -77,6 +79,7 @@ class Learner:
     rounds: int
     pause: Callable[[], None]
     unvouched: str | None = None
+    elsewhere: BlockMap | None = None
 
     @property
     def dimension(self) -> int:
@@ -166,6 +169,7 @@ class Learner:
             rows,
             side.objective,
             steps,
+            elsewhere=self.elsewhere,
         )
         lasting = () if transform is None else transform.lasting
         return self._taken(blocks if sends_updates else map(side.finished, blocks), state, clients, lasting)

@@ -70,4 +70,6 @@ class Personalisation:
     def _training(self, round_index: int) -> PersonalTraining:
         learner = self.learner
         training = replace(learner.training, learning_rate=learner.learning_rate(round_index))
-        return PersonalTraining(learner.model, learner.population, training, learner.plan, learner.streams)
+        return PersonalTraining(
+            learner.model, learner.population, training, learner.plan, learner.streams, learner.elsewhere
+        )

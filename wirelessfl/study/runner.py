@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from wirelessfl import plugins
+from wirelessfl.cluster.connection import connect
 from wirelessfl.errors import InfeasibleError, ScenarioError, precondition
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import output_folder, write_text
@@ -17,7 +18,7 @@ from wirelessfl.scenario.python_values import named_parameters, read_changes
 from wirelessfl.scenario.rejection import line
 from wirelessfl.scenario.scenario import outside_code
 from wirelessfl.study.changed import note_changed_sources
-from wirelessfl.study.cluster import ClusterWorkers, connect
+from wirelessfl.study.cluster import ClusterWorkers
 from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.file import StudyFile
 from wirelessfl.study.folder import StudyFolder

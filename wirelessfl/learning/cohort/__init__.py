@@ -1,6 +1,6 @@
 """Local training of many clients at once."""
 
-from wirelessfl.learning.cohort.engine import train_cohort
+from wirelessfl.learning.cohort.engine import BlockMap, Cohort, CohortPart, train_cohort
 from wirelessfl.learning.cohort.execution import ExecutionPlan, Precision, one_torch_thread
 from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.peak import BlockMemory
@@ -15,8 +15,11 @@ from wirelessfl.learning.cohort.training import (
 )
 
 __all__ = [
+    "BlockMap",
     "BlockMemory",
+    "Cohort",
     "CohortBlock",
+    "CohortPart",
     "ExecutionPlan",
     "GradientTransform",
     "LocalTraining",

@@ -1,9 +1,10 @@
 """Local training of a whole cohort: clients stacked on a leading axis, in fixed blocks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -45,6 +46,7 @@ def train_cohort(
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None = None,
     steps: NDArray[np.int64] | None = None,
     begin: NDArray[np.float32] | None = None,
+    elsewhere: "BlockMap | None" = None,
 ) -> Iterator[CohortBlock]:
     """Updates of ``clients`` that train from the global model, block by block.
 
@@ -71,6 +73,7 @@ def train_cohort(
         steps: (n,) local steps, of a client's batches the first ones; None for all that ``training`` has.
         begin: (n, d) models that clients begin with in place of w̄, from which updates and the proximal term are counted
             all the same; without a transform.
+        elsewhere: Trains the blocks in other processes; None for the threads of this one.
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
@@ -80,7 +83,7 @@ def train_cohort(
     """
     device = torch.device(plan.device)
     sizes = population.sizes[clients]
-    cohort = _Cohort(
+    cohort = Cohort(
         model=model,
         start=start if start.device.type == device.type else upload([start.numpy()], device)[0],
         population=population,
@@ -100,14 +103,44 @@ def train_cohort(
     image_format(model)
     order = np.lexsort((np.arange(len(clients)), -sizes, -cohort.steps))
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
+    if elsewhere is not None:
+        return elsewhere(cohort, blocks)
     if device.type == "cpu":
         return map_in_order(cohort.train_block, blocks, plan.threads)
     return (cohort.train_block(block) for block in blocks)
 
 
+class BlockMap(Protocol):
+    """Training of the blocks of a cohort in other processes, in their order."""
+
+    def __call__(self, cohort: "Cohort", blocks: Sequence[NDArray[np.int64]]) -> Iterator[CohortBlock]:
+        """The finished blocks, each of the clients at positions (k,), with the bits of `Cohort.train_block`."""
+
+
+@dataclass(frozen=True)
+class CohortPart:
+    """What a block of k clients needs beside data, model and what all blocks of a round share.
+
+    Attributes:
+        clients: (k,) the clients.
+        steps: (k,) local steps.
+        transform_state: Rows (k, ...) of the transform's state from earlier rounds; None where there are none.
+        prox_mu: μ of their local objective; None for that of the training.
+        correction: (k, d) added to their gradients; None for none.
+        begin: (k, d) models to begin with; None for the global one.
+    """
+
+    clients: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    transform_state: Mapping[str, NDArray[Any]] | None
+    prox_mu: float | None
+    correction: NDArray[Any] | None
+    begin: NDArray[np.float32] | None
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Cohort:
-    # What `train_cohort` was given, ``start`` on the device of the plan, and the local steps (n,) of each client.
+class Cohort:
+    """What `train_cohort` was given, ``start`` on the device of the plan, and the local steps (n,) of each client."""
 
     model: FlatModel
     start: Tensor
@@ -123,7 +156,20 @@ class _Cohort:
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None
     begin: NDArray[np.float32] | None
 
+    def part(self, positions: NDArray[np.int64]) -> CohortPart:
+        """The part of the clients at ``positions`` (k,)."""
+        rows, own = self.transform_state, LocalObjective() if self.objective is None else self.objective(positions)
+        return CohortPart(
+            self.clients[positions],
+            self.steps[positions],
+            None if rows is None else {name: values.numpy()[positions] for name, values in rows.items()},
+            None if self.objective is None else own.prox_mu,
+            None if own.correction is None else own.correction.cpu().numpy(),
+            None if self.begin is None else self.begin[positions],
+        )
+
     def train_block(self, positions: NDArray[np.int64]) -> CohortBlock:
+        """The finished training of the clients at ``positions`` (k,)."""
         members, training = self.clients[positions], self.training
         stream = self.streams.nodes("batch_order", self.round_index, members)
         sizes, steps = self.population.sizes[members], self.steps[positions]

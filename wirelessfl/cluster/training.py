@@ -1,0 +1,87 @@
+"""Workers for the local training of a run: of this machine, of a running cluster, or in Slurm jobs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from wirelessfl.cluster.connection import SLURM, connect
+from wirelessfl.cluster.local import local_workers
+from wirelessfl.errors import InputError, ScenarioError, precondition
+
+if TYPE_CHECKING:
+    from wirelessfl.learning import BlockMap
+    from wirelessfl.scenario import Scenario
+    from wirelessfl.simulation.learner import Learner
+
+Elsewhere: TypeAlias = "Callable[[Scenario, Learner], BlockMap]"
+"""What makes the `BlockMap` of a run."""
+
+
+def check_workers(workers: int | None, scheduler: str | None) -> None:
+    """Checks that at most one of both says where blocks are trained; Slurm takes both.
+
+    Raises:
+        InputError: both do, or the workers are no positive number.
+    """
+    number = workers is None or (isinstance(workers, int) and not isinstance(workers, bool) and workers >= 1)
+    precondition(number, f"--workers: found {workers!r}; allowed: a whole number of at least 1", InputError)
+    both = workers is not None and scheduler is not None and scheduler != SLURM
+    words = f"--workers with --scheduler: found {workers} and {scheduler}; allowed: one of them, as the cluster behind "
+    precondition(not both, f"{words}a scheduler has workers of its own (--scheduler {SLURM} takes both)", InputError)
+    jobs = scheduler != SLURM or workers is not None
+    precondition(jobs, f"--scheduler {SLURM}: found no number; allowed: with --workers N, the Slurm jobs", InputError)
+
+
+@contextmanager
+def training_elsewhere(
+    workers: int | None, scheduler: str | None, check: Callable[[], None]
+) -> Iterator[Elsewhere | None]:
+    """What makes the `BlockMap` of a run, for as long as its workers are there; None for training in this process.
+
+    Args:
+        workers: Processes to start on this machine, or Slurm jobs.
+        scheduler: The address of a Dask scheduler, or slurm.
+        check: Called while workers are waited for; may raise to give up.
+
+    Raises:
+        InputError: the address is none.
+        InfeasibleError: Dask is not installed, or the scheduler does not answer.
+    """
+    check_workers(workers, scheduler)
+    if workers is None and scheduler is None:
+        yield None
+        return
+    with ExitStack() as resources:
+        if scheduler is None:
+            client, processes = resources.enter_context(local_workers(workers or 1))
+        else:
+            client, processes = resources.enter_context(connect(scheduler, workers or 1)), None
+        from wirelessfl.cluster.blocks import ClusterBlocks, Workers
+        from wirelessfl.cluster.worker import RunOnWorkers
+
+        name = "the cluster of this machine" if scheduler is None else f"the scheduler {scheduler}"
+        there = Workers(client, name, check, processes, patient=scheduler == SLURM)
+
+        def elsewhere(scenario: Scenario, learner: Learner) -> BlockMap:
+            _refuse_unsendable(learner)
+            blocks = ClusterBlocks(there, RunOnWorkers.of(scenario, learner.population))
+            resources.callback(blocks.forget)
+            return blocks
+
+        yield elsewhere
+
+
+def _refuse_unsendable(learner: Learner) -> None:
+    # Objects of the user's own may hold what cannot be pickled
+    gradients = None if learner.private is None else learner.private.gradients
+    for key, one in (("training.optimizer.name", learner.training), ("training.privacy.mechanism", gradients)):
+        try:
+            pickle.dumps(one)
+        except Exception as error:
+            raise ScenarioError(
+                f"{key}: its object cannot be sent to workers ({type(error).__name__}: {error}); allowed: one that "
+                "can be pickled, or a run without --workers and --scheduler"
+            ) from error

@@ -1,0 +1,237 @@
+"""Training of blocks in a worker: data and model are built once from the scenario, a round's model comes once.
+
+Of the randomness of a run nothing travels: it is a function of the seed, the round and the client.
+"""
+
+import pickle
+import secrets
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl import plugins
+from wirelessfl.assembly.data import build_population, on_device
+from wirelessfl.assembly.inputs import fingerprints
+from wirelessfl.assembly.learning import build_model
+from wirelessfl.errors import DataError, InfeasibleError, ScenarioError, precondition
+from wirelessfl.inputs import Places
+from wirelessfl.learning import CohortBlock, ExecutionPlan, FlatModel, Population
+from wirelessfl.learning.algorithms.base import LocalObjective
+from wirelessfl.learning.cohort import Cohort, CohortPart
+from wirelessfl.learning.cohort.block import upload
+from wirelessfl.learning.cohort.execution import keep_freed_memory
+from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.layout import image_format
+from wirelessfl.plugins.places import found_later
+from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario
+from wirelessfl.scenario.scenario import outside_code, outside_sources
+from wirelessfl.streams import Streams
+from wirelessfl.version import package_version
+
+_PROCESS = secrets.token_hex(8)
+_MOST_RUNS = 2  # whose data a worker keeps
+
+
+@dataclass(frozen=True)
+class RunOnWorkers:
+    """A run as its workers have to know it, in plain values.
+
+    Attributes:
+        token: A name of its own.
+        scenario: The resolved scenario as YAML.
+        plugin_folders: Folders of modules that the scenario names.
+        data_folders: Folders in which the files are looked up that the scenario names.
+        sources: Digests of the code from outside that the scenario calls.
+        data: Fingerprints of the data, by key path.
+        versions: Of this package and of torch.
+        process: The process that began it.
+    """
+
+    token: str
+    scenario: str
+    plugin_folders: tuple[str, ...]
+    data_folders: tuple[str, ...]
+    sources: Mapping[str, str]
+    data: Mapping[str, str]
+    versions: str
+    process: str
+
+    @classmethod
+    def of(cls, scenario: Scenario, population: Population) -> "RunOnWorkers":
+        """The run of a scenario with its data as they are here."""
+        return cls(
+            token=secrets.token_hex(8),
+            scenario=dump_scenario(scenario),
+            plugin_folders=tuple(map(str, plugins.folders())) if outside_code(scenario) else (),
+            data_folders=tuple(map(str, scenario.places.folders())) if scenario.named_files() else (),
+            sources=_digests(scenario),
+            data=fingerprints(scenario, population),
+            versions=_versions(),
+            process=_PROCESS,
+        )
+
+
+@dataclass(frozen=True)
+class RoundOnWorkers:
+    """What all blocks of a round share.
+
+    Attributes:
+        run: Of which it is a round.
+        start: (d,) the global model.
+        shared: Local training, round, plan and transform, pickled: a worker first has to find code from outside.
+    """
+
+    run: RunOnWorkers
+    start: NDArray[Any]
+    shared: bytes
+
+    @classmethod
+    def of(cls, run: RunOnWorkers, cohort: Cohort) -> "RoundOnWorkers":
+        """The round of a cohort."""
+        shared = pickle.dumps((cohort.training, cohort.round_index, cohort.plan, cohort.transform))
+        return cls(run, cohort.start.cpu().numpy().copy(), shared)
+
+
+@dataclass(frozen=True)
+class TrainedBlock:
+    """A `CohortBlock` of k clients in arrays, which travel without a copy.
+
+    Attributes:
+        updates: (k, d).
+        transform_state: Rows (k, ...) of the transform's state.
+        others: ``norm_raw``, ``norm`` and ``train_loss`` (k,), and ``statistics`` by name.
+    """
+
+    updates: NDArray[Any]
+    transform_state: Mapping[str, NDArray[Any]]
+    others: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, block: CohortBlock, lasting: Collection[str]) -> "TrainedBlock":
+        """A block as it travels, with the rows of the transform's state that last."""
+        names = ("norm_raw", "norm", "train_loss", "statistics")
+        state = {name: block.transform_state[name].cpu().numpy() for name in lasting}
+        return cls(block.updates.cpu().numpy(), state, {name: getattr(block, name) for name in names})
+
+    def block(self, positions: NDArray[np.int64], device: torch.device) -> CohortBlock:
+        """The block of the clients at ``positions`` (k,), with its updates on a device."""
+        updates = upload([_own(self.updates)], device)[0]
+        state = {name: torch.from_numpy(_own(rows)) for name, rows in self.transform_state.items()}
+        return CohortBlock(positions, updates, transform_state=state, **self.others)
+
+
+def _own(rows: NDArray[Any]) -> NDArray[Any]:
+    # Rows that may be changed in place
+    return rows if rows.flags.writeable else rows.copy()
+
+
+def train_part(this: RoundOnWorkers, part: CohortPart) -> TrainedBlock:
+    """The finished training of some clients, in a worker.
+
+    Raises:
+        InfeasibleError: the worker has other versions.
+        ScenarioError: it has another text of the user's own code.
+        DataError: it has other data, or none.
+    """
+    torch.set_num_threads(1)  # in this thread: workers are counted by threads
+    place = _place(this.run)
+    training, round_index, plan, transform = pickle.loads(this.shared)  # noqa: S301 - of who runs code here anyway
+    device = torch.device(plan.device)
+    kept = part.transform_state
+    cohort = Cohort(
+        model=place.model,
+        start=upload([np.array(this.start)], device)[0],
+        population=place.on_device(plan),
+        clients=part.clients,
+        steps=part.steps,
+        training=training,
+        streams=place.streams,
+        round_index=round_index,
+        plan=plan,
+        transform=transform,
+        transform_state=None if kept is None else {name: torch.from_numpy(_own(rows)) for name, rows in kept.items()},
+        objective=None if part.prox_mu is None else lambda _: _objective(part, device),
+        begin=None if part.begin is None else _own(part.begin),
+    )
+    return TrainedBlock.of(cohort.train_block(np.arange(len(part.clients))), getattr(transform, "lasting", ()))
+
+
+def _objective(part: CohortPart, device: torch.device) -> LocalObjective:
+    assert part.prox_mu is not None
+    correction = None if part.correction is None else upload([_own(part.correction)], device)[0]
+    return LocalObjective(part.prox_mu, correction)
+
+
+class _Place:
+    # Model and data of a run in this process
+    def __init__(self, model: FlatModel, population: Population, streams: Streams) -> None:
+        self.model, self.streams = model, streams
+        self._populations = {"cpu": population}
+
+    def on_device(self, plan: ExecutionPlan) -> Population:
+        with _building:
+            if plan.device not in self._populations:
+                self._populations[plan.device] = on_device(self._populations["cpu"], plan)
+            return self._populations[plan.device]
+
+
+_building = threading.RLock()
+_places: dict[str, _Place] = {}
+
+
+def forget(token: str) -> None:
+    """Model and data of a run that has ended are given up in this process."""
+    _places.pop(token, None)
+
+
+def _place(run: RunOnWorkers) -> _Place:
+    with _building:
+        if run.token not in _places:
+            for old in list(_places)[: 1 - _MOST_RUNS]:
+                del _places[old]
+            _places[run.token] = _built(run)
+        return _places[run.token]
+
+
+def _built(run: RunOnWorkers) -> _Place:
+    keep_freed_memory()
+    allowed = f"allowed: {run.versions}, as where the run was begun"
+    precondition(run.versions == _versions(), f"a worker has {_versions()}; {allowed}", InfeasibleError)
+    for folder in reversed(run.plugin_folders):
+        plugins.search(Path(folder))
+    if run.process != _PROCESS:  # workers of a cluster outlive a run, and edits
+        plugins.forget({path.partition("/")[0].removesuffix(".py") for path in run.sources})
+    places = Places.beside(*map(Path, run.data_folders))
+    scenario = parse_scenario(run.scenario, "the scenario of the run", places=places)
+    _refuse_others("code", run.sources, _digests(scenario), ScenarioError)
+    sources = outside_sources(scenario)
+    found_later(() if sources is None else sources.tops)
+    streams = Streams(scenario.seed)
+    population = build_population(scenario, streams)
+    _refuse_others("data", run.data, fingerprints(scenario, population), DataError)
+    model = build_model(scenario, population)
+    compile_program(model)
+    image_format(model)
+    return _Place(model, population, streams)
+
+
+def _refuse_others(
+    what: str, expected: Mapping[str, str], here: Mapping[str, str], error: type[ScenarioError | DataError]
+) -> None:
+    other = ", ".join(sorted(name for name in {*here, *expected} if here.get(name) != expected.get(name)))
+    precondition(not other, f"{other}: a worker has other {what}; allowed: the same on all machines", error)
+
+
+def _digests(scenario: Scenario) -> dict[str, str]:
+    sources = outside_sources(scenario)
+    return {} if sources is None else dict(sources.digests)
+
+
+def _versions() -> str:
+    return f"wirelessfl {package_version()} with torch {torch.__version__}"
