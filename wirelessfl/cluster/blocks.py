@@ -66,7 +66,6 @@ class Workers:
                 continue
             self.look()
             if not sound():
-                future.cancel()
                 raise CancelledError
 
     def look(self) -> None:
@@ -202,8 +201,6 @@ class _Round:
 
     def end(self) -> None:
         """Nothing more is waited for, and the workers give up what they hold."""
-        for coming in self._coming.values():
-            coming.cancel()
         for future in (*self._tasks.values(), *([] if self._there is None else [self._there])):
             future.release()
         self._tasks, self._coming, self._there = {}, {}, None

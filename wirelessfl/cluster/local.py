@@ -110,7 +110,7 @@ def local_workers(count: int) -> Iterator[tuple[Any, LocalProcesses]]:
                 host="127.0.0.1",
                 protocol="tls://",
                 security=security,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 local_directory=str(folder),
                 silence_logs=50,
             )
