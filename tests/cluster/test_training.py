@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ def test_workers_give_the_bits_of_one_process(client: Any, uplink: str, learning
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", sorted(path.stem for path in (Path(__file__).parents[2] / "scenarios").glob("*.yaml")))
 def test_every_shipped_scenario_has_the_same_bits_on_workers(client: Any, name: str) -> None:
     """Compressed, personal, robust, asynchronous and with adaptive clips: whatever a checkpoint holds."""
@@ -125,7 +127,7 @@ def test_a_round_has_many_blocks_however_many_threads_there_are() -> None:
         plan = choose_plan(scenario.compute, "cpu", threads, elsewhere=True)
         assert not plan.calibrates
         chunks.add(build_simulation(scenario, plan).deployment.learner.plan.chunk)
-    assert chunks == {7}  # 100 clients in at least 16 blocks
+    assert chunks == {7}  # 100 clients in 15 blocks
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,8 @@ def test_killed_workers_lose_nothing(workers: int, tmp_path: Path, monkeypatch: 
         def soon() -> None:
             pids = started[0].pids[: None if finished.index == 1 else 1]
             for pid in pids:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             killed.extend(pids)
 
         if finished.index < LONG["rounds"]:
@@ -266,7 +269,7 @@ def test_killed_workers_lose_nothing(workers: int, tmp_path: Path, monkeypatch: 
     scenario = small(**LONG)
     undisturbed = wfl.simulate(scenario, tmp_path / "here", threads=1, pictures=False)
     result = wfl.simulate(scenario, tmp_path / "there", threads=1, workers=workers, pictures=False, on_round=kill)
-    require_same_traces(result.path, undisturbed.path)
+    require_same_traces(result.trace.parent, undisturbed.trace.parent)
     assert len(set(killed)) >= workers + 1
     assert not any(map(is_running, started[0].pids))
 
@@ -297,7 +300,8 @@ def test_an_interrupted_run_goes_on_with_or_without_workers(tmp_path: Path) -> N
 def rounds_of(folder: Path) -> int:
     """Rounds of a run that is being written, by its checkpoint."""
     try:
-        return RunFolder(folder).load_state().round_index
+        state = RunFolder(folder).load_state()
+        return 0 if state is None else state.round_index
     except (OSError, TraceError):
         return 0
 
@@ -315,7 +319,7 @@ def test_a_lost_scheduler_ends_the_run_and_it_goes_on_elsewhere(tmp_path: Path) 
             wfl.simulate(run, tmp_path / "cut", threads=1, scheduler=address, pictures=False, on_round=kill)
     cut = wfl.simulate(run, tmp_path / "cut", resume=True, workers=1, pictures=False)
     whole = wfl.simulate(run, tmp_path / "whole", threads=1, pictures=False)
-    require_same_traces(cut.path, whole.path)
+    require_same_traces(cut.trace.parent, whole.trace.parent)
 
 
 @pytest.mark.slow

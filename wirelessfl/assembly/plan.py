@@ -18,7 +18,7 @@ from wirelessfl.scenario.sections import Compute
 from wirelessfl.trace import available_memory, read_attributes
 
 BLOCKS_ELSEWHERE = 16
-"""Least blocks of a round that other processes train: ten of them wait for a seventh of it, two for nothing."""
+"""Blocks of a round that other processes train, or a few less, however many processes there are."""
 
 
 @dataclass(frozen=True)

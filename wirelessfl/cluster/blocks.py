@@ -88,22 +88,22 @@ class Workers:
                 InfeasibleError,
             )
 
-    def threads(self) -> int:
-        """Threads of all workers.
+    def threads(self) -> dict[str, int]:
+        """Threads of the workers that are there, by address.
 
         Raises:
             InfeasibleError: The scheduler is gone.
         """
         try:
             precondition(self.client.status == "running", "not connected", OSError)
-            return sum(self.client.nthreads().values())
+            return dict(self.client.nthreads())
         except OSError as error:
             raise InfeasibleError(
                 f"the connection with {self._name} is lost; finished rounds are on disk, continue with --resume"
             ) from error
 
-    def wait(self) -> int:
-        """Threads of all workers, when there is one.
+    def wait(self) -> dict[str, int]:
+        """Threads of the workers by address, when there is one.
 
         Raises:
             InfeasibleError: None comes.
@@ -156,6 +156,7 @@ class _Round:
         self._there: Any = None
         self._tasks: dict[int, Any] = {}
         self._coming: dict[int, Future[TrainedBlock]] = {}
+        self._first: set[str] = set()
         self._most = 0
 
     def trained(self, at: int) -> TrainedBlock:
@@ -180,10 +181,12 @@ class _Round:
         """Model, then as many blocks from ``at`` on as may be on their way."""
         client = self._workers.client
         for _ in range(_MOST_LOSSES):
-            self._most = 1 + _AHEAD * self._workers.wait()
+            threads = self._workers.wait()
+            self._first, self._most = set(threads), 1 + _AHEAD * sum(threads.values())
             with suppress(CancelledError, OSError, TimeoutError):  # the one that it went to has died
-                scattered = client.scatter(self._shared, broadcast=True, hash=False, asynchronous=True)
-                self._there = self._workers.awaited(self._workers.begun(scattered))
+                # To one of them, from which the others take it: Dask's broadcast never ends where a worker dies in it
+                scattered = client.scatter(self._shared, hash=False, asynchronous=True)
+                self._there = self._workers.awaited(self._workers.begun(scattered), self._all_there)
                 self._send_some(at)
                 return
         raise InfeasibleError(f"the model was lost {_MOST_LOSSES} times on its way to workers; see their logs")
@@ -196,8 +199,13 @@ class _Round:
                 self._tasks[one] = task = client.submit(train_part, self._there, part, pure=False)
                 self._coming[one] = self._workers.begun(client.gather(task, asynchronous=True))
 
+    def _all_there(self) -> bool:
+        return self._first <= self._workers.threads().keys()
+
     def _sound(self) -> bool:
-        return all(one.status not in ("lost", "cancelled") for one in (self._there, *self._tasks.values()))
+        # Whoever came later has the model from one of the first
+        lost = any(one.status in ("lost", "cancelled") for one in (self._there, *self._tasks.values()))
+        return not lost and not self._first.isdisjoint(self._workers.threads())
 
     def end(self) -> None:
         """Nothing more is waited for, and the workers give up what they hold."""
