@@ -10,6 +10,7 @@ from benchmarks import (
     convolutions,
     dp,
     learning,
+    run_workers,
     scaling,
     secagg,
     selection,
@@ -38,6 +39,7 @@ GROUPS = (
     shell.GROUP,
     trace_writer.GROUP,
     study_workers.GROUP,
+    run_workers.GROUP,
     start.GROUP,
     *scaling.CURVES,
 )
@@ -64,6 +66,7 @@ def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case
         *shell.shell_cases(fedavg, threads, runner, quick=quick),
         *trace_writer.trace_cases(quick=quick),
         *study_workers.study_cases(quick=quick),
+        *run_workers.worker_cases(runner, quick=quick),
         *start.start_cases(quick=quick),
         *scaling.scaling_cases(threads, runner, quick=quick),
     ]

@@ -94,11 +94,8 @@ def traffic(scenario: Scenario) -> Traffic:
 
 def main() -> None:
     """A table of both workloads."""
-    first, images = WORKLOADS[0], IMAGE_WORKLOADS[0]
-    scenarios = {
-        first.name: replace(first, rounds=2).scenario("ideal"),
-        images.name: replace(images, rounds=2).scenario(),
-    }
+    first, images = replace(WORKLOADS[0], rounds=2), replace(IMAGE_WORKLOADS[0], rounds=2)
+    scenarios = {first.name: first.scenario("ideal"), images.name: images.scenario()}
     for name, scenario in scenarios.items():
         this = traffic(scenario)
         sizes = (

@@ -277,7 +277,7 @@ def test_killed_workers_lose_nothing(workers: int, tmp_path: Path, monkeypatch: 
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_or_without_workers(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.yaml"
-    scenario.write_text(wfl.scenario.dump_scenario(small(**{**LONG, "rounds": 30})))
+    scenario.write_text(wfl.scenario.dump_scenario(small(**{**LONG, "rounds": 150})))
     command = [sys.executable, "-m", "wirelessfl", "simulate", str(scenario), "--threads", "1", "--figures", "none"]
     whole = subprocess.run([*command, "--out", str(tmp_path / "whole"), "--quiet"], check=True)
     assert whole.returncode == 0
