@@ -88,11 +88,15 @@ def build_simulation(
         TraceError: the state is not one of this scenario.
     """
     with scenario.located():
-        return _simulation(scenario, plan, state, pause)
+        return _simulation(scenario, plan, state, pause, elsewhere)
 
 
 def _simulation(
-    scenario: Scenario, plan: ExecutionPlan | Resources, state: SimulationState | None, pause: Callable[[], None]
+    scenario: Scenario,
+    plan: ExecutionPlan | Resources,
+    state: SimulationState | None,
+    pause: Callable[[], None],
+    elsewhere: Callable[[Scenario, Learner], BlockMap] | None,
 ) -> Simulation:
     streams, statement = Streams(scenario.seed), Statement(**scenario.privacy.model_dump(exclude={"observer"}))
     population = build_population(scenario, streams)
