@@ -77,7 +77,7 @@ def test_a_round_trains_on_average_as_many_clients_as_its_selection_says() -> No
 def test_a_block_that_a_gpu_does_not_hold_is_refused_with_advice(
     chunk: int, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def out_of_memory(*arguments: object) -> Iterator[CohortBlock]:
+    def out_of_memory(*arguments: object, **options: object) -> Iterator[CohortBlock]:
         raise torch.OutOfMemoryError("CUDA out of memory")
         yield
 
