@@ -221,58 +221,6 @@ def scenario_mixing(simulation: Simulation) -> float:
     return float(uplink.mixing.rate)
 
 
-# ------------------------------------------------------------------------------------------------ over the air
-
-PIECES: dict[str, dict[str, Any]] = {
-    "one piece": {},
-    "array": {"uplink__receiver": {"antennas": 3}},
-    "delay line": {"channel__fading": {"model": "tdl", "profile": "A", "delay_spread_s": 1e-6}},
-}
-
-
-@pytest.mark.parametrize("pieces", PIECES)
-def test_amplitudes_are_those_of_honest_clients_times_the_factor(pieces: str) -> None:
-    """With the noise of the honest run the sum differs by (f - 1) times what the cheater sends."""
-    changes = {"rounds": 1, "uplink": AIR, **PIECES[pieces]}
-    _, plain, step = step_of(small(**changes))
-    simulation, this, cheated = step_of(small(clients__roles=[{"role": "power_cheat", "factor": 5.0}], **changes))
-    (client,), others = of(simulation, Role.POWER_CHEAT), np.setdiff1d(np.arange(6), of(simulation, Role.POWER_CHEAT))
-    for name, power in (("tx_gain_abs", 1), ("tx_energy", 2)):
-        np.testing.assert_allclose(this.slots[name][client], 5.0**power * plain.slots[name][client], rtol=1e-9)
-        np.testing.assert_array_equal(this.slots[name][others], plain.slots[name][others])
-    # Channels are inverted exactly: a client arrives with its weight.
-    honest, weight = first_updates(small(**changes)), simulation.deployment.network.registry.weight(np.arange(6))
-    np.testing.assert_allclose(cheated - step, 4.0 * weight[client] * honest[client] / weight.sum(), atol=1e-6)
-
-
-def test_who_scales_its_update_stays_within_its_power() -> None:
-    changes = {"rounds": 2, "uplink": AIR | {"clip": 0.5}}
-    budget = float(build_simulation(small(**changes), PLAN).deployment.network.registry.power_budget)
-    _, plain, _ = run(small(**changes))
-    for factor in (1.5, 1e4):
-        simulation, rounds, _ = run(small(clients__roles=[{"role": "scaled", "factor": factor, "count": 3}], **changes))
-        mine = of(simulation, Role.SCALED)
-        energy, honest = rounds[0].slots["tx_energy"][mine], plain[0].slots["tx_energy"][mine]
-        np.testing.assert_allclose(energy, np.minimum(factor**2 * honest, budget), rtol=1e-6)
-    assert np.any(factor**2 * honest > budget)
-
-
-def test_sign_flips_and_free_riders_over_the_air() -> None:
-    changes = {"rounds": 1, "uplink": AIR}
-    _, _, step = step_of(small(**changes))
-    honest = first_updates(small(**changes))
-    louder = {"role": "sign_flip", "factor": 1.5}
-    for role, change, keys in (
-        (Role.SIGN_FLIP, -2.0, {"role": "sign_flip"}),
-        (Role.SIGN_FLIP, -2.5, louder),
-        (Role.FREE_RIDER, -1.0, {"role": "free_rider"}),
-    ):
-        simulation, this, other = step_of(small(clients__roles=[keys], **changes))
-        (client,), weight = of(simulation, role), simulation.deployment.network.registry.weight(np.arange(6))
-        np.testing.assert_allclose(other - step, change * weight[client] * honest[client] / weight.sum(), atol=1e-6)
-        assert (this.slots["tx_energy"][client] == 0.0) == (role == Role.FREE_RIDER)
-
-
 # ------------------------------------------------------------------------------------------------ privacy
 
 

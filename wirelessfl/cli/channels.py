@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import override
 
-from wirelessfl.cli.terminal import OutputPath, figures_option, json_option, remark, say, width_option
+from wirelessfl.cli.figure_options import figures_option, width_option
+from wirelessfl.cli.terminal import (
+    OutputPath,
+    json_option,
+    remark,
+    say,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wirelessfl.cli.figure_options import figures_option, width_option
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
-    figures_option,
     json_option,
     override_option,
     plugins_option,
@@ -19,7 +19,6 @@ from wirelessfl.cli.terminal import (
     remark,
     say,
     scenario_argument,
-    width_option,
 )
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import override
 
+from wirelessfl.cli.figure_options import figures_option, width_option
 from wirelessfl.cli.observer_map import observer_map_command
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
-    figures_option,
     json_option,
     open_console,
     override_option,
@@ -23,7 +23,6 @@ from wirelessfl.cli.terminal import (
     read_scenario,
     say,
     scenario_argument,
-    width_option,
 )
 from wirelessfl.errors import CheckFailed, InputError, OutputError, precondition
 

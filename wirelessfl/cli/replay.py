@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirelessfl.cli.figure_options import figures_option, refuse_figure_options, width_option
 from wirelessfl.cli.replay_tables import NAMES_SHOWN, print_comparison, print_paired
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
-    figures_option,
     json_option,
     plugins_option,
-    refuse_figure_options,
     remark,
     say,
-    width_option,
 )
 
 if TYPE_CHECKING:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.terminal import OutputPath, figures_option, remark, say, width_option
+from wirelessfl.cli.figure_options import figures_option, width_option
+from wirelessfl.cli.terminal import (
+    OutputPath,
+    remark,
+    say,
+)
 
 if TYPE_CHECKING:
     from wirelessfl.summary.axes import XAxis

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wirelessfl.cli.figure_options import figures_option, refuse_figure_options, width_option
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
     device_option,
-    figures_option,
     json_option,
     override_option,
     plugins_option,
     read_scenario,
-    refuse_figure_options,
     remark,
     say,
     scenario_argument,
     seconds_of_the_command,
-    width_option,
 )
 
 if TYPE_CHECKING:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wirelessfl.cli.figure_options import figures_option, width_option
 from wirelessfl.cli.terminal import (
     OutputPath,
     device_option,
-    figures_option,
     json_option,
     plugins_option,
     remark,
     say,
-    width_option,
 )
 
 if TYPE_CHECKING:
