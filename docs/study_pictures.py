@@ -10,6 +10,8 @@ wirelessfl study robust-rules --workers 2
 python docs/study_pictures.py results/robust-rules explanation/robust-rules
 wirelessfl study attacks-uplinks --workers 2
 python docs/study_pictures.py results/attacks-uplinks explanation/attacks-uplinks
+wirelessfl study slot-groups --workers 2
+python docs/study_pictures.py results/slot-groups explanation/slot-groups
 wirelessfl study sdma-airtime --workers 2
 python docs/study_pictures.py results/sdma-airtime explanation/sdma-airtime
 """

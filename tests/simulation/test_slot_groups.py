@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.counterfactual import run_counterfactual
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.assembly import build_simulation
-from wirelessfl.errors import InfeasibleError, ScenarioError
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.robust import Median
 from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy.releases.air_slots import of_slots
 from wirelessfl.scenario import Scenario
 from wirelessfl.trace import Role, Status, open_trace
 
@@ -262,6 +264,27 @@ def test_scales_for_all_clients_are_refused() -> None:
         build_simulation(grouped(4, uplink__power_control={"policy": "ris_fl"}), PLAN)
 
 
-def test_no_audit_is_played() -> None:
-    with pytest.raises(InfeasibleError, match=r"uplink\.slot_groups"):
-        audit_simulation(build_simulation(grouped(4), PLAN), "groups", trials=10)
+LOUDNESS: dict[str, Any] = {
+    "uplink__power_control": {"policy": "weakest_inversion"},
+    "channel__fading": {"model": "rayleigh"},
+    "rounds": 2,
+}
+
+
+def test_an_audit_plays_in_the_slot_of_the_canary() -> None:
+    """Slots of unlike gains: what each client reaches, and the noise it has, are those of its own slot on record."""
+    found = audit_simulation(build_simulation(grouped(4, **LOUDNESS), PLAN), "groups", trials=30)
+    assert not found.noise_faults and found.evidence.epsilon <= found.epsilon_accounted
+    assert any("slots of other groups" in phrase for phrase in found.not_tested)
+
+
+def test_an_audit_finds_the_bounds_of_other_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that mixes up the slots of clients says too little of some of them."""
+
+    def mixed(releases: Any, clients: Any, samples: Any) -> AirRelease:
+        record = of_slots(releases, clients, samples)
+        return replace(record, received_bound=np.roll(record.received_bound, 1))
+
+    monkeypatch.setattr("wirelessfl.simulation.uplinks.air.groups.of_slots", mixed)
+    found = audit_simulation(build_simulation(grouped(4, **LOUDNESS), PLAN), "groups", trials=30)
+    assert found.noise_faults

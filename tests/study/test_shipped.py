@@ -30,6 +30,7 @@ def test_the_shelf() -> None:
         "niid-bench",
         "robust-rules",
         "attacks-uplinks",
+        "slot-groups",
         "selection-rules",
     }
 

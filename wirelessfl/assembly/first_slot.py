@@ -13,6 +13,7 @@ from wirelessfl.radio.propagation import ArrayGeometry
 from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.rehearsal import without_training
 from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.simulation.uplinks.air.groups import GroupedPlan
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.trace import EventBatch
@@ -123,7 +124,7 @@ def _first_clients(simulation: Simulation) -> tuple[NDArray[np.int64], Moment, A
 
     def keep(this: FinishedRound, _: EventBatch) -> None:
         plan = this.round.heard  # missing where all are in a deep fade
-        own = plan if isinstance(plan, AirPlan) else None
+        own = plan if isinstance(plan, AirPlan) else plan.slots[0] if isinstance(plan, GroupedPlan) else None
         found.extend((this.clients[links.positions], this.round.moment, own) for links in this.round.links)
 
     simulation.run(keep)

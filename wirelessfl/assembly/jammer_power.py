@@ -72,7 +72,8 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
                 return rehearsed
         clients = selection.select(_START)
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
-        gain = _gain_needed(uplink, jamming, clients, instants)
+        together = uplink.sharing_a_slot(clients, _START.round_index)
+        gain = max(_gain_needed(uplink, jamming, some, instants) for some in together)
         energy = jammer_energy(gain, uplink.num_symbols, jamming.noise)
         budget = jammer_energy(jamming.gain_limit, uplink.num_symbols, jamming.noise)
         if gain == 0.0 or np.isinf(budget):
@@ -126,12 +127,13 @@ def _rehearsed(uplink: OverTheAir, jamming: Jamming, selection: ClientSelection)
             jammer = network.jammer_link(moment, instants)
         # A policy may know nothing of rounds beyond the run
         planned = (round_index - 1) % calibration.rounds + 1
-        slot = uplink.announce(np.sort(clients), moment, instants, planned)
-        for station, plan in slot.transmit.items():
-            loudness = jamming.loudness(uplink.policies[station], plan, slot.rows, slot.sends)
-            if loudness is None:
-                return None
-            slots.append(_Slot(slot.each_antenna(jammer), loudness))
+        for some in uplink.sharing_a_slot(np.sort(clients), round_index):
+            slot = uplink.announce(some, moment, instants, planned)
+            for station, plan in slot.transmit.items():
+                loudness = jamming.loudness(uplink.policies[station], plan, slot.rows, slot.sends)
+                if loudness is None:
+                    return None
+                slots.append(_Slot(slot.each_antenna(jammer), loudness))
     return slots
 
 

@@ -39,6 +39,7 @@ from wirelessfl.scenario.mechanism import (
 )
 from wirelessfl.scenario.model import Model, SequenceModel
 from wirelessfl.scenario.training import Sgd
+from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.streams import Streams
 
 
@@ -139,9 +140,11 @@ def build_robust_rule(scenario: Scenario) -> RobustRule:
     """
     made: RobustRule = make_object("training.robust.rule", scenario.training.robust)
     least = given("robust", made, "least", made.least(), int)
-    most = scenario.clients.most
+    most, of_what = scenario.clients.most, "updates"
+    if isinstance(scenario.uplink, OverTheAir) and scenario.uplink.slot_groups > 1:
+        most, of_what = scenario.uplink.slot_groups, "sums of uplink.slot_groups"
     if not 1 <= least <= most:
-        raise misfit("robust", made, "least", str(least), f"1 to {most}, the updates that a round can have")
+        raise misfit("robust", made, "least", str(least), f"1 to {most}, the {of_what} that a round can have")
     return made
 
 

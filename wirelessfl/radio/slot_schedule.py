@@ -185,6 +185,11 @@ class SlotPlan:
     jammer_failed: bool = False
     pilots: PilotCharge | None = None
 
+    @property
+    def superpositions(self) -> tuple["SlotPlan", ...]:
+        """The plans of the sums in which the senders are, each in one of them: here of one sum."""
+        return (self,)
+
 
 @dataclass(frozen=True, eq=False)
 class Instants:

@@ -73,13 +73,13 @@ def _count(scenario: Sections) -> list[Rule]:
     if not isinstance(rule, CountedRule):
         return []
     heard, of = most, f"the {most} clients of a round"
-    if isinstance(scenario.uplink, OverTheAir):
-        heard = min(most, scenario.uplink.slot_groups)
-        of = f"the {heard} sums of uplink.slot_groups"
-    elif isinstance(wait_for, Quorum):
+    if isinstance(wait_for, Quorum):
         fraction = 1.0 if wait_for.fraction is None else wait_for.fraction
         heard = wait_for.count or max(1, math.ceil(fraction * most - 1e-9))
         of = f"the {heard} clients of a round that are waited for"
+    if isinstance(scenario.uplink, OverTheAir) and scenario.uplink.slot_groups < heard:
+        heard = scenario.uplink.slot_groups
+        of = f"the {heard} sums of uplink.slot_groups"
     per_fault = rule.least - 3
     largest = (heard - 3) // (per_fault // rule.f) if rule.f else 0
     more = "more groups" if isinstance(scenario.uplink, OverTheAir) else "more clients"

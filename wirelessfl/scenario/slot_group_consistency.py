@@ -4,6 +4,7 @@ from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import ImportedFading, IndependentFading
 from wirelessfl.scenario.geography import SingleCell
 from wirelessfl.scenario.modulation import WaveformModulation
+from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.uplink import OverTheAir
 
@@ -17,7 +18,20 @@ def slot_group_rules(scenario: Sections) -> list[Rule]:
         return []
     groups, fading = uplink.slot_groups, scenario.channel.fading
     moves = not isinstance(scenario.channel.correlation, IndependentFading) or isinstance(fading, ImportedFading)
+    control, beside = uplink.power_control, f"with uplink.slot_groups: {groups}, while the theorem is of one sum of all"
     return [
+        (
+            isinstance(control, PrivacyForFree),
+            "uplink.power_control.policy",
+            f"{control.policy} {beside}",
+            "another policy, or uplink.slot_groups: 1",
+        ),
+        (
+            isinstance(control, LowerGain) and control.calibration == "theorem",
+            "uplink.power_control.calibration",
+            f"theorem {beside}",
+            "exact, or uplink.slot_groups: 1",
+        ),
         (groups > most, KEY, f"{groups} groups of the {most} clients of a round", f"at most {most}"),
         (
             not isinstance(scenario.topology, SingleCell),

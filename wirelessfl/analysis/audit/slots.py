@@ -27,9 +27,12 @@ class Slot(NamedTuple):
 
     @classmethod
     def of(cls, this: Round, plan: SlotPlan, client: int) -> "Slot":
-        """Slot with the position of a client among its senders."""
-        place = np.flatnonzero(this.clients[plan.senders] == client)
-        return cls(this, plan, int(place[0]) if len(place) else None)
+        """Slot of the sum that a client is in, with its position among the senders."""
+        for own in plan.superpositions:
+            place = np.flatnonzero(this.clients[own.senders] == client)
+            if len(place):
+                return cls(this, own, int(place[0]))
+        return cls(this, plan, None)
 
 
 @dataclass(frozen=True)

@@ -164,13 +164,14 @@ def _recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
     jamming = view.jamming if isinstance(view, ChannelNoise) else None
     if jamming is not None and (rehearsal.ledger.statement.colluding or jamming.noise == "real"):
         return
-    for this, plan in rehearsal.slots:
-        slot = Slot(this, plan, None)
+    for this, plan in ((this, plan) for this, planned in rehearsal.slots for plan in planned.superpositions):
+        slot, clients = Slot(this, plan, None), this.clients[plan.senders]
         for release in this.releases:
             if isinstance(release, AirRelease) and release.caveat is None:
-                bound = np.full(len(plan.senders), np.inf)  # of clients without a record nothing is claimed
-                recorded = np.isin(this.clients[plan.senders], release.clients)
-                bound[recorded] = release.received_bound / np.asarray(release.accounted_noise_std)
+                bound = np.full(len(clients), np.inf)  # of clients without a record nothing is claimed
+                recorded = np.isin(clients, release.clients)
+                places = np.searchsorted(release.clients, clients[recorded])
+                bound[recorded] = (release.received_bound / np.asarray(release.accounted_noise_std))[places]
                 yield Reach(slot, bound)
             elif isinstance(release, ServerNoiseRelease) and release.clip is not None and game.white:
                 largest = release.clip * rehearsal.ledger.facts.largest_weight / release.sample_rate

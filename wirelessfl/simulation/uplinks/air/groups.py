@@ -21,7 +21,7 @@ from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, vouched
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
-from wirelessfl.simulation.uplinks.base import AuditView, NotAuditable
+from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise
 from wirelessfl.simulation.uplinks.slot import Reception
 
 
@@ -38,6 +38,12 @@ class GroupedPlan(SlotPlan):
     slots: tuple[AirPlan, ...]
     slot_of: NDArray[np.int64]
     place: NDArray[np.int64]
+
+    @property
+    @override
+    def superpositions(self) -> tuple[SlotPlan, ...]:
+        """The slots in which somebody sends."""
+        return tuple(slot for slot in self.slots if len(slot.senders))
 
     @classmethod
     def of(cls, slots: tuple[AirPlan, ...]) -> "GroupedPlan":
@@ -74,8 +80,7 @@ class GroupedOverTheAir(OverTheAir):
     @override
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan of the slots of all groups with clients that are ready."""
-        stream = self.network.streams.nodes("group_of_slot", this.index, this.clients)
-        member = slot_groups(stream, self.groups)
+        member = self._members(this.clients, this.index)
         this.slot_group = member.astype(np.float64)
         if not len(ready):
             return super().plan(this, ready, jammer)
@@ -87,6 +92,11 @@ class GroupedOverTheAir(OverTheAir):
                 slots.append(replace(slot, group=group))
                 begun_s += occupied_s(slot)
         return GroupedPlan.of(tuple(slots))
+
+    @override
+    def sharing_a_slot(self, clients: NDArray[np.int64], round_index: int) -> list[NDArray[np.int64]]:
+        group = self._members(clients, round_index)
+        return [clients[group == number] for number in np.unique(group).tolist()]
 
     @override
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
@@ -126,8 +136,15 @@ class GroupedOverTheAir(OverTheAir):
 
     @override
     def audit_view(self) -> AuditView:
-        """None: games are played in one slot."""
-        return NotAuditable("uplink.slot_groups: a client is heard in another slot in every round, games have one slot")
+        """The view of one slot, that of the canary's group: the others carry nothing of it."""
+        view = super().audit_view()
+        if not isinstance(view, ChannelNoise):
+            return view
+        return replace(view, not_tested=(*view.not_tested, "slots of other groups, in which nothing of a canary is"))
+
+    def _members(self, clients: NDArray[np.int64], round_index: int) -> NDArray[np.int64]:
+        # (n,) the groups of the clients selected in a round
+        return slot_groups(self.network.streams.nodes("group_of_slot", round_index, clients), self.groups)
 
 
 def occupied_s(slot: AirPlan) -> float:
@@ -150,9 +167,10 @@ def _rows(block: CohortBlock, mine: NDArray[np.int64], positions: NDArray[np.int
     def of_tensor(rows: Tensor) -> Tensor:
         return rows[from_numpy(mine).to(rows.device)]
 
+    alike = block.updates.stride(0) == 0  # one row for all, as in a rehearsal, stays one
     return CohortBlock(
         positions,
-        of_tensor(block.updates),
+        block.updates[: len(mine)] if alike else of_tensor(block.updates),
         norm_raw=block.norm_raw[mine],
         norm=block.norm[mine],
         train_loss=block.train_loss[mine],

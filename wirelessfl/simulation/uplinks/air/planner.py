@@ -170,6 +170,10 @@ class AirPlanner(SlotUplink):
             excess=Excess.of(self.roles, this.clients[ready[sending]], links.own.power_budget[sending], self.air.clip),
         )
 
+    def sharing_a_slot(self, clients: NDArray[np.int64], round_index: int) -> list[NDArray[np.int64]]:
+        """The clients (n,) of a round by the slot that they share: all of them."""
+        return [clients]
+
     def announce(
         self, clients: NDArray[np.int64], moment: Moment, instants: Instants, planned: int | None = None
     ) -> AnnouncedSlot:
