@@ -16,7 +16,7 @@ from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.scenario import Source, load_scenario
 from wirelessfl.scenario.overrides import Overrides
-from wirelessfl.scenario.scenario import power_notes
+from wirelessfl.scenario.scenario import power_notes, slot_notes
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary import epsilon_text, summarise, to_json
 from wirelessfl.summary.axes import x_axis
@@ -275,5 +275,5 @@ def make_plan(scenario: Source, overrides: Overrides = (), **keys: Any) -> Plan:
         upload_s=span.seconds,
         coherence_s=coherence_s(scenario),
         forecast=rehearse(simulation),
-        notes=power_notes(scenario),
+        notes=power_notes(scenario) + slot_notes(scenario),
     )

@@ -10,7 +10,7 @@ from tests.simulation.scenarios import small
 from wirelessfl.api import make_plan
 from wirelessfl.assembly.radio import power_budget
 from wirelessfl.assembly.slot import data_airtime
-from wirelessfl.scenario.scenario import power_notes
+from wirelessfl.scenario.scenario import power_notes, slot_notes
 
 
 @pytest.mark.parametrize(("power", "watts"), [({"snr_db": 3.0}, 2.0), ({"tx_power_dbm": 3.0}, 1.0)])
@@ -25,3 +25,11 @@ def test_packing_at_a_fixed_snr_doubles_the_watts_and_is_noted(power: dict[str, 
 def test_a_plan_carries_the_note() -> None:
     plan = make_plan(small(uplink={"iq_packing": True}))
     assert "twice the watts" in plan.as_mapping()["notes"][0]
+
+
+def test_several_slots_are_noted_with_their_rule() -> None:
+    assert slot_notes(small()) == () == slot_notes(small(uplink={"kind": "digital"}))
+    mean = make_plan(small(uplink={"slot_groups": 3}))
+    median = make_plan(small(uplink={"slot_groups": 3}, training__robust={"rule": "median"}))
+    assert "3 slots a round" in mean.notes[0] and "is not robust" in mean.notes[0]
+    assert "combines by median" in median.notes[0] and "is not robust" not in median.notes[0]

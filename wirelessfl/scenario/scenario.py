@@ -237,3 +237,13 @@ def power_notes(scenario: Scenario) -> tuple[str, ...]:
             "fixed tx_power_dbm the watts stay and P_i halves",
         )
     return ()
+
+
+def slot_notes(scenario: Scenario) -> tuple[str, ...]:
+    """Notes on the slots of a round over the air, where there are several."""
+    uplink, rule = scenario.uplink, scenario.training.robust.rule
+    if not isinstance(uplink, OverTheAir) or uplink.slot_groups == 1:
+        return ()
+    weak = "" if rule != "mean" else ", which is not robust: one slot for all does the same with less noise and airtime"
+    slots = f"uplink.slot_groups: {uplink.slot_groups} slots a round, one after the other"
+    return (f"{slots}, whose sums training.robust combines by {rule}{weak}",)
