@@ -212,9 +212,9 @@ def test_the_stopwatch_trains_clients_of_middle_size_for_so_many_steps(monkeypat
     learner = learner_of(build_simulation(scenario, ExecutionPlan("cpu", 2, 10)))
     asked: list[tuple[NDArray[np.int64], LocalTraining, ExecutionPlan]] = []
 
-    def note(*arguments: Any) -> Iterator[CohortBlock]:
+    def note(*arguments: Any, **options: Any) -> Iterator[CohortBlock]:
         asked.append((arguments[3], arguments[4], arguments[7]))
-        return train_cohort(*arguments)
+        return train_cohort(*arguments, **options)
 
     monkeypatch.setattr("wirelessfl.simulation.learner.train_cohort", note)
     sizes = learner.population.sizes
