@@ -200,7 +200,6 @@ def test_airtime_is_that_of_the_slots_and_pilots_of_each_client_once() -> None:
     "changes",
     rest_slow(
         [
-            {"uplink__receiver": {"antennas": 3, "combiner": "max_min"}},
             {
                 "channel__fading": {"model": "tdl", "groups": 4},
                 "uplink__power_control": {"policy": "truncated_inversion"},
@@ -211,6 +210,7 @@ def test_airtime_is_that_of_the_slots_and_pilots_of_each_client_once() -> None:
                 "faults": {"availability": {"model": "bernoulli", "p": 0.7}, "fade_threshold": 0.3},
                 "uplink__iq_packing": True,
             },
+            {"uplink__receiver": {"antennas": 3, "combiner": "max_min"}},
             {"channel__correlation": {"model": "clarke", "doppler_hz": 5.0}, "channel__csi": {"pilot_symbols": 4}},
         ]
     ),
