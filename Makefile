@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 # Compiled when the package is installed.
-KERNEL := wirelessfl/privacy/mechanisms/normals/kernel.c
+KERNELS := wirelessfl/privacy/mechanisms/normals/kernel.c wirelessfl/radio/weighted_sums/kernel.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup demo checked test test-all papers-smoke lint docs bench gpu dist clean
@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 setup: $(DEV)
 
 # torch comes first: with it in place nothing else pulls another build of it.
-$(RUN): pyproject.toml hatch_build.py $(KERNEL)
+$(RUN): pyproject.toml hatch_build.py $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) 'torch>=2.6,<2.14'
 	$(PIP) --editable .

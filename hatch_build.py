@@ -1,7 +1,7 @@
-"""Compiles the kernel of the noise when the package is installed or built.
+"""Compiles the kernels of noise and weighted sums when the package is installed or built.
 
-Without a C compiler the package is built all the same: NumPy then draws the same numbers, more slowly, and the wheel is
-for every machine. With one its tag names the oldest system on which the kernel can be loaded.
+Without a C compiler the package is built all the same: NumPy then computes the same numbers, more slowly, and the wheel
+is for every machine. With one its tag names the oldest system on which the kernels can be loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ try:
 except ModuleNotFoundError:  # the kernel is also compiled in place, on machines that install nothing
     BuildHookInterface = object  # type: ignore[assignment, misc]
 
-SOURCE = Path("wirelessfl/privacy/mechanisms/normals/kernel.c")
+SOURCES = (
+    Path("wirelessfl/privacy/mechanisms/normals/kernel.c"),
+    Path("wirelessfl/radio/weighted_sums/kernel.c"),
+)
 # Without contraction every processor rounds alike. That errno and traps do not matter lets loops be vectorised.
 FLAGS = ["-O3", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 WIDE = "-mprefer-vector-width=512"
@@ -33,19 +36,20 @@ _OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 13)}
 
 
 class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compiles ``SOURCE`` to a library beside it."""
+    """Compiles each of ``SOURCES`` to a library beside it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Before a wheel is put together, an editable one included."""
-        library = (Path(self.root) / SOURCE).with_suffix(".bin")
+        libraries = [(Path(self.root) / source).with_suffix(".bin") for source in SOURCES]
         try:
-            compile_kernel(Path(self.root) / SOURCE, library)
+            for source, library in zip(SOURCES, libraries, strict=True):
+                compile_kernel(Path(self.root) / source, library)
         except (OSError, subprocess.CalledProcessError) as error:
-            self.app.display_warning(f"no compiled noise kernel, local noise will be slow: {error}")
+            self.app.display_warning(f"no compiled kernels, local noise and wide channels will be slow: {error}")
             return
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform_tag(library.read_bytes())}"
-        build_data["artifacts"].append(f"/{SOURCE.with_suffix('.bin').as_posix()}")
+        build_data["tag"] = f"py3-none-{platform_tag(b''.join(library.read_bytes() for library in libraries))}"
+        build_data["artifacts"] += [f"/{source.with_suffix('.bin').as_posix()}" for source in SOURCES]
 
 
 def compiler() -> list[str]:
@@ -54,10 +58,11 @@ def compiler() -> list[str]:
 
 
 def platform_tag(library: bytes) -> str:
-    """Tag of the systems on which a compiled kernel can be loaded.
+    """Tag of the systems on which compiled kernels can be loaded.
 
     Args:
-        library: its bytes, in which the names of the libraries and versions that it needs stand as text.
+        library: its bytes, or those of several, in which the names of the libraries and versions that are needed stand
+            as text.
     """
     if sysconfig.get_platform().startswith("macosx"):
         return "macosx_{}_{}_{}".format(*deployment_target(), platform.machine())

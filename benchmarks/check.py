@@ -28,7 +28,7 @@ from benchmarks.catalogue import collect_cases
 from benchmarks.checked import Checked, append, last_commit
 from benchmarks.measurement import Case
 from benchmarks.paired import LEAST_PAIRS, Ratio, paired_ratio
-from hatch_build import SOURCE, compile_kernel
+from hatch_build import SOURCES, compile_kernel
 from publications.provenance import current_commit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,18 +138,19 @@ def checkout(commit: str) -> Iterator[Path]:
         if added.returncode:
             raise click.ClickException(f"git worktree add {commit[:12]}: {added.stderr.strip()}")
         try:
-            _provide_kernel(folder)
+            _provide_kernels(folder)
             yield folder
         finally:
             _git("worktree", "remove", "--force", str(folder))
 
 
-def _provide_kernel(folder: Path) -> None:
-    here, there = ROOT / SOURCE, folder / SOURCE
-    if here.with_suffix(".bin").exists() and here.read_bytes() == there.read_bytes():
-        shutil.copy(here.with_suffix(".bin"), there.with_suffix(".bin"))
-    else:
-        compile_kernel(there, there.with_suffix(".bin"))
+def _provide_kernels(folder: Path) -> None:
+    # A commit may be older than a kernel
+    for here, there in ((ROOT / source, folder / source) for source in SOURCES if (folder / source).exists()):
+        if here.with_suffix(".bin").exists() and here.read_bytes() == there.read_bytes():
+            shutil.copy(here.with_suffix(".bin"), there.with_suffix(".bin"))
+        else:
+            compile_kernel(there, there.with_suffix(".bin"))
 
 
 def measure_pairs(

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from packaging.tags import sys_tags
 
-from hatch_build import compiler, platform_tag
+from hatch_build import SOURCES, compiler, platform_tag
 from wirelessfl.version import package_version
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-KERNEL = "wirelessfl/privacy/mechanisms/normals/kernel.bin"
+KERNELS = [source.with_suffix(".bin").as_posix() for source in SOURCES]
 
 
 def build(source: Path, folder: Path, target: str = "wheel", **environment: str) -> Path:
@@ -207,8 +207,9 @@ def test_the_papers_are_outside(installed: Path, tmp_path: Path) -> None:
 
 
 def test_the_kernel_of_the_noise_is_inside_where_there_is_a_compiler(installed: Path) -> None:
-    assert (installed / KERNEL).exists() == (shutil.which(compiler()[0]) is not None)
-    if (installed / KERNEL).exists():
+    compiled = shutil.which(compiler()[0]) is not None
+    assert [(installed / kernel).exists() for kernel in KERNELS] == [compiled] * len(KERNELS)
+    if compiled:
         (record,) = installed.glob("wirelessfl-*.dist-info/WHEEL")
         assert "Root-Is-Purelib: false" in record.read_text(encoding="utf-8")
 
@@ -217,7 +218,7 @@ def test_without_a_compiler_the_wheel_is_for_every_machine(source: Path, tmp_pat
     wheel = build(source, tmp_path, CC="/nowhere/cc")
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert KERNEL not in archive.namelist()
+        assert not set(KERNELS) & set(archive.namelist())
 
 
 def test_a_scenario_is_found_by_name_outside_the_checkout(installed: Path, tmp_path: Path) -> None:

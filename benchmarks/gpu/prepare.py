@@ -44,7 +44,7 @@ def prepare(wheels: Path | None) -> list[str]:
         if place not in sys.path:
             sys.path.append(place)
     importlib.invalidate_caches()
-    return [*_add_packages(wheels), *(f"may fail: {told}" for told in unsuitable(_asked_for())), *_compile_kernel()]
+    return [*_add_packages(wheels), *(f"may fail: {told}" for told in unsuitable(_asked_for())), *_compile_kernels()]
 
 
 def _check_interpreter() -> None:
@@ -139,18 +139,20 @@ def _packaging(name: str) -> ModuleType:
         raise NotReadyError(f"packages are missing: packaging; {sys.executable} has neither it nor pip") from None
 
 
-# --- the kernel ----------------------------------------------------------------------------------------------------
+# --- the kernels ---------------------------------------------------------------------------------------------------
 
 
-def _compile_kernel() -> list[str]:
-    """Compile the kernel of the noise where it is not there or older than its source."""
+def _compile_kernels() -> list[str]:
+    """Compile the kernels in C that are not there or older than their source."""
     hatch_build = importlib.import_module("hatch_build")
-    source: Path = ROOT / hatch_build.SOURCE
-    library = source.with_suffix(".bin")
-    if library.exists() and library.stat().st_mtime >= source.stat().st_mtime:
-        return []
-    try:
-        hatch_build.compile_kernel(source, library)
-    except (OSError, subprocess.CalledProcessError) as error:
-        return [f"no compiled noise kernel, noise on the CPU will be slow: {error}"]
-    return ["compiled the noise kernel"]
+    told = list[str]()
+    for source in (ROOT / path for path in hatch_build.SOURCES):
+        library, name = source.with_suffix(".bin"), source.parent.name
+        if library.exists() and library.stat().st_mtime >= source.stat().st_mtime:
+            continue
+        try:
+            hatch_build.compile_kernel(source, library)
+            told.append(f"compiled the kernel of {name}")
+        except (OSError, subprocess.CalledProcessError) as error:
+            told.append(f"no compiled kernel of {name}, the CPU will be slow at it: {error}")
+    return told

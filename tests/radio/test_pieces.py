@@ -20,6 +20,7 @@ from wirelessfl.radio import (
     coordinate_ranges,
     energy_shares,
     pieces_needed,
+    range_energies,
     received_amplitude,
     self_distortion,
     transmit_over_pieces,
@@ -157,6 +158,7 @@ def test_the_ledger_takes_the_worst_ratio_over_the_pieces() -> None:
 
 def test_energy_is_counted_where_the_update_lies() -> None:
     updates: NDArray[np.float64] = np.array([[3.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
-    found = energy_shares(updates, coordinate_ranges(3, 2))
+    ranges = coordinate_ranges(3, 2)
+    found = energy_shares(range_energies(updates, ranges), ranges)
     np.testing.assert_allclose(found, [[9 / 25, 16 / 25], [2 / 3, 1 / 3]])
-    np.testing.assert_allclose(energy_shares(torch.tensor(updates), coordinate_ranges(3, 2)), found)
+    np.testing.assert_allclose(energy_shares(range_energies(torch.tensor(updates), ranges), ranges), found)

@@ -143,6 +143,7 @@ from wirelessfl.radio.slot_schedule import (
     energy_shares,
     longest_piece,
     pieces_needed,
+    range_energies,
     self_distortion,
 )
 from wirelessfl.radio.spatial_multiplexing import SpatialMultiplexing
@@ -338,6 +339,7 @@ __all__ = [
     "power_budget_from_snr",
     "power_budget_from_watts",
     "principal_directions",
+    "range_energies",
     "received_amplitude",
     "received_bound",
     "received_jamming_std",

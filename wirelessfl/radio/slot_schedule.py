@@ -99,14 +99,23 @@ def coordinate_ranges(dimension: int, pieces: int, iq_packing: bool = False) -> 
     return tuple(itertools.pairwise(edges))
 
 
-def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[np.float64]:
-    """(k, T) the part of ‖Δ_i‖² in each range of coordinates; an update of zeros counts as spread evenly.
+def range_energies(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[np.float64]:
+    """(k, T) Σ Δ_i² in each range of coordinates.
 
     Args:
         updates: Δ (k, d), NumPy or torch.
         ranges: as `coordinate_ranges` gives them.
     """
-    energy = np.concatenate([_energies(updates, *alike) for alike in alike_ranges(ranges)], axis=1)
+    return np.concatenate([_energies(updates, *alike) for alike in alike_ranges(ranges)], axis=1)
+
+
+def energy_shares(energy: NDArray[np.float64], ranges: tuple[tuple[int, int], ...]) -> NDArray[np.float64]:
+    """(k, T) the part of ‖Δ_i‖² in each range of coordinates; an update of zeros counts as spread evenly.
+
+    Args:
+        energy: (k, T) Σ Δ_i² in each range.
+        ranges: as `coordinate_ranges` gives them.
+    """
     total = energy.sum(axis=1, keepdims=True)
     if np.all(total > 0):
         return np.asarray(energy / total)

@@ -12,6 +12,7 @@ from wirelessfl.errors import precondition
 from wirelessfl.radio.impairments import LateArrival
 from wirelessfl.radio.slot_schedule import alike_ranges, coordinate_ranges
 from wirelessfl.radio.units import num_symbols
+from wirelessfl.radio.weighted_sums import add_weighted
 
 Array = Any
 """A NumPy array or a torch tensor; both know ``@``, slices and in-place addition."""
@@ -64,8 +65,8 @@ class Superposition:
     with a zero), so a coefficient that is not real mixes the two: cross-talk under imperfect CSI.
 
     In each of T blocks and F groups of subcarriers a client has a coefficient of its own; the coordinates of block t
-    and group f are range t·F + f, so that the sum stays a matrix product for each range; those of ranges of one length
-    are one batched product.
+    and group f are range t·F + f. On a CPU the energies of the updates in each range are found in the same pass over
+    single-precision updates; elsewhere the sum is a matrix product for each range, ranges of one length together.
 
     Args:
         dimension: d, coordinates of an update.
@@ -87,7 +88,7 @@ class Superposition:
         updates: Array,
         coefficients: NDArray[np.complex128],
         late: LateArrival | None = None,
-    ) -> None:
+    ) -> NDArray[np.float64] | None:
         """Addition of a block of signals.
 
         Args:
@@ -95,6 +96,9 @@ class Superposition:
             coefficients: c_i = h_i α_i (k, T, F), or (k,) where T = F = 1; complex NumPy array.
             late: how late the k clients arrive; None where all keep time. On a single carrier that share of a signal
                 falls into the next symbol, with OFDM each subcarrier is turned. It never adds energy.
+
+        Returns:
+            (k, T·F) Σ Δ² of each client in each range, where the sum came with it; else None.
 
         Raises:
             ValueError: if the shapes do not fit.
@@ -110,20 +114,38 @@ class Superposition:
             grouped = coefficients.ndim == 3 and coefficients.shape[2] > 1
             precondition(not grouped, "late arrival with OFDM turns all subcarriers of a block: F must be 1")
             self._add_turned(updates, by_range, late)
-            return
+            return None
         if late is None:
-            self._add(self._prompt, updates, by_range)
-        else:
-            self._add(self._prompt, updates, by_range * (1.0 - late.offset)[:, None])
-            self._add(self._late, updates, by_range * late.offset[:, None])
+            return self._add(self._prompt, updates, by_range)
+        self._add(self._late, updates, by_range * late.offset[:, None])
+        return self._add(self._prompt, updates, by_range * (1.0 - late.offset)[:, None])
 
-    def _add(self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]) -> None:
+    def _add(
+        self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]
+    ) -> NDArray[np.float64] | None:
         # Addition of all coordinates, those of each piece with its column of the coefficients (k, T)
+        rows = _floats_of_host(updates) if len(self._ranges) > 1 else None
+        if rows is not None:
+            return self._add_in_one_pass(totals, rows, coefficients)
         weights, done = self._weights(updates, coefficients), 0
         for at, (first, count, length) in enumerate(self._alike):
             parts = updates[:, first : first + count * length].reshape(updates.shape[0], count, length)
             totals[at] = _accumulate(totals[at], weights[done : done + count] @ parts.swapaxes(0, 1))
             done += count
+        return None
+
+    def _add_in_one_pass(
+        self, totals: list[Array], rows: NDArray[np.float32], coefficients: NDArray[np.complex128]
+    ) -> NDArray[np.float64]:
+        # As `_add`, with the energies
+        weights, done, energies = self._weights(rows, coefficients), 0, []
+        for at, (first, count, length) in enumerate(self._alike):
+            if totals[at] is None:
+                totals[at] = np.zeros((count, weights.shape[1], length), dtype=np.float32)
+            own = weights[done : done + count]
+            energies.append(add_weighted(totals[at], rows[:, first : first + count * length], own))
+            done += count
+        return np.concatenate(energies, axis=1)
 
     def _add_turned(self, updates: Array, coefficients: NDArray[np.complex128], late: LateArrival) -> None:
         # As `_add`, each subcarrier turned by how late its client is
@@ -220,6 +242,14 @@ def superpose(
     air = Superposition(updates.shape[1])
     air.add(updates, channel * tx_gain)
     return (air.received() + noise) / server_gain
+
+
+def _floats_of_host(updates: Array) -> NDArray[np.float32] | None:
+    # The updates, not copied, if they are of single precision, in the memory of the host, a client's side by side
+    on_device = hasattr(updates, "new_tensor") and updates.device.type != "cpu"
+    rows = None if on_device else np.asarray(updates)
+    fits = rows is not None and rows.dtype == np.float32 and rows.strides[1] == rows.itemsize
+    return rows if fits else None
 
 
 def _like(block: Array, values: NDArray[np.float64]) -> Array:

@@ -41,10 +41,10 @@ def antenna_readings(
     receivers, antennas = plan.heard.shape[1], plan.heard.shape[4]
     air = EveryAntenna(receivers * antennas, dimension, packed, len(transmitters.ranges))
     for block in blocks:
-        symbols, sent, _ = transmitters.send(block)
+        sent = transmitters.send(block)
         heard = plan.heard[block.positions].transpose(1, 4, 0, 2, 3)
         channel = heard.reshape(receivers * antennas, *heard.shape[2:])
-        air.add(symbols, channel * sent.tx_gain, None if late is None else late[block.positions])
+        air.add(sent.symbols, channel * sent.gains.tx_gain, None if late is None else late[block.positions])
     stream, uses = streams.generator("antenna_noise", round_index), -(-dimension // 2) if packed else dimension
     # (C A, m, 2) parts side by side, or (C A, 2, m) one after the other: as they are read
     readings = np.empty((receivers * antennas, uses, 2) if packed else (receivers * antennas, 2, uses))

@@ -59,19 +59,20 @@ class Arrivals:
         """Addition of what a block of senders sends."""
         transmitters, plan, positions = self._transmitters, self._transmitters.plan, block.positions
         told = transmitters.centred(block)
-        symbols, sent, record = transmitters.sent(told)
+        sent, energies = transmitters.sent(told), None
+        symbols, tx_gain = sent.symbols, sent.gains.tx_gain
         offset = None if self._late is None else self._late[positions]
         if self._array is not None:
             heard = plan.heard[positions, 0].transpose(3, 0, 1, 2)
-            self._array.add(symbols, heard * sent.tx_gain, offset)
+            self._array.add(symbols, heard * tx_gain, offset)
         serving, channel = plan.links.serving[positions], plan.links.channel[positions, ..., 0]
         for station, own in self._own.items():
-            arriving, there = channel[:, station] * sent.tx_gain, (serving == station)[:, None, None]
-            own.add(symbols, np.where(there, arriving, 0) if self._several else arriving, offset)
+            arriving, there = channel[:, station] * tx_gain, (serving == station)[:, None, None]
+            energies = own.add(symbols, np.where(there, arriving, 0) if self._several else arriving, offset)
             if self._several:
                 self._foreign[station].add(symbols, np.where(there, 0, arriving), offset)
         self._training.append(TrainingRecord.of(plan.senders[positions], block))
-        self._transmissions.append(record)
+        self._transmissions.append(transmitters.record(positions, sent, energies))
         self._norms[positions] = told.norm
         if transmitters.told_apart:
             self._means[positions] = coordinate_means(block.updates)

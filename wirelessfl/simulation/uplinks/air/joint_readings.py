@@ -41,8 +41,8 @@ def joint_readings(
     antennas, blocks_and_groups = overheard.channel.shape[3], overheard.channel.shape[1:3]
     air = EveryAntenna(antennas, dimension, packed, len(transmitters.ranges))
     for block in blocks:
-        symbols, sent, _ = transmitters.send(block)
-        air.add(symbols, overheard.channel[block.positions].transpose(3, 0, 1, 2) * sent.tx_gain, None)
+        sent = transmitters.send(block)
+        air.add(sent.symbols, overheard.channel[block.positions].transpose(3, 0, 1, 2) * sent.gains.tx_gain, None)
     uses = -(-dimension // 2) if packed else dimension
     own = complex_noise(streams.generator("observer_noise", round_index), antennas, uses, 1.0)
     air.add_to(own.real, own.imag, 1.0 / overheard.noise_std)

@@ -23,6 +23,7 @@ from wirelessfl.radio import (
     credited_over_pieces,
     energy_shares,
     limit_amplitude,
+    range_energies,
     row_norms,
     transmit_over_pieces,
 )
@@ -31,6 +32,21 @@ from wirelessfl.simulation.radio_records import TransmissionRecord
 from wirelessfl.simulation.uplinks.air.excess import amplified
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
 from wirelessfl.simulation.uplinks.air.ranges import Ranges
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """The signals of a block of k clients.
+
+    Attributes:
+        symbols: (k, d), with no one above the peak.
+        gains: of the symbols.
+        norm: (k,) ‖symbols‖, of a rehearsal what an update would have.
+    """
+
+    symbols: Any
+    gains: SlotTransmission
+    norm: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +73,15 @@ class Transmitters:
     joules_per_unit: float
     residuals: ErrorFeedback | None = None
 
-    def send(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
-        """Signals of a block of clients: symbols (k, d) with no one above the peak, their gains, and the record.
+    def send(self, block: CohortBlock) -> Sent:
+        """Signals of a block of clients.
 
         Raises:
             ScenarioError: a modulation from outside says norms that no symbols may have.
         """
         return self.sent(self.centred(block))
 
-    def sent(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
+    def sent(self, block: CohortBlock) -> Sent:
         """The same for a block as it is sent."""
         symbols, norm = self._encoded(block)
         if norm is not block.norm:  # norms that clients report are theirs, within the clip or not
@@ -73,18 +89,29 @@ class Transmitters:
             norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)
         sent = self.gains(block.positions, norm)
         if self.plan.excess is not None:
-            amplitude = self._amplitude(self._each_range(np.abs(sent.tx_gain)), symbols) * norm
+            amplitude = self._amplitude(np.abs(sent.tx_gain), symbols, None) * norm
             sent = amplified(sent, self.plan.excess.louder(block.positions, sent, amplitude))
         if not np.isinf(self.air.symbol_energy):
             symbols = self._limited(symbols, sent)
             limited = row_norms(symbols)
             norm = np.where(limited > 0, limited, norm)  # a rehearsal has a norm and no update
-        gain = np.abs(sent.tx_gain)
-        energy = (self._amplitude(self._each_range(gain), symbols) * norm) ** 2
-        positions, joules = self.plan.senders[block.positions], energy * self.joules_per_unit
-        truncated = (sent.tx_gain == 0).mean(axis=(1, 2))
-        record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
-        return symbols, sent, record
+        return Sent(symbols, sent, norm)
+
+    def record(
+        self, positions: NDArray[np.int64], sent: Sent, energies: NDArray[np.float64] | None
+    ) -> TransmissionRecord:
+        """Record of the signals of the senders at ``positions`` (k,).
+
+        Args:
+            positions: among the senders.
+            sent: the signals.
+            energies: (k, T·F) Σ of the squared symbols in each range, where known.
+        """
+        gain = np.abs(sent.gains.tx_gain)
+        energy = (self._amplitude(gain, sent.symbols, energies) * sent.norm) ** 2
+        truncated = (sent.gains.tx_gain == 0).mean(axis=(1, 2))
+        loudest, joules = gain.max(axis=(1, 2)), energy * self.joules_per_unit
+        return TransmissionRecord(self.plan.senders[positions], sent.gains.backoff, loudest, energy, joules, truncated)
 
     def centred(self, block: CohortBlock) -> CohortBlock:
         """The block with updates and norms as they are sent: without their means, where policies send these apart."""
@@ -196,8 +223,12 @@ class Transmitters:
         blocks = len(self.ranges) // groups
         return np.repeat(values, blocks // estimates, axis=1).reshape(count, -1)
 
-    def _amplitude(self, gain: NDArray[np.float64], symbols: Any) -> NDArray[np.float64]:
-        # (k,) ‖x_i‖ over the norm of the symbols: the gain (k, T F), in the mean of its square by where they lie
-        if gain.shape[1] == 1:
-            return gain[:, 0]
-        return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))
+    def _amplitude(
+        self, gain: NDArray[np.float64], symbols: Any, energies: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        # (k,) ‖x_i‖ over the norm of the symbols: the gain (k, R, F), in the mean of its square by where they lie
+        each = self._each_range(gain)
+        if each.shape[1] == 1:
+            return each[:, 0]
+        known = range_energies(symbols, self.ranges) if energies is None else energies
+        return np.asarray(np.sqrt((each**2 * energy_shares(known, self.ranges)).sum(axis=1)))
