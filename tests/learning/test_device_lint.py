@@ -14,7 +14,7 @@ PACKAGE = Path(wirelessfl.__file__).parent
 ENGINE = (
     *("learning/cohort", "learning/private", "learning/optimizers.py", "learning/flat.py"),
     *("learning/population.py", "learning/evaluation.py", "radio/superposition.py", "privacy/clipping"),
-    *("privacy/mechanisms/gaussian.py", "privacy/mechanisms/haar.py"),
+    *("privacy/mechanisms/gaussian.py", "privacy/mechanisms/haar.py", "privacy/mechanisms/inverse_haar"),
     "privacy/mechanisms/normals/operations.py",
 )
 HOST = {"peak.py", "planning.py", "memory.py", "execution.py", "conformance.py"}
@@ -65,6 +65,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
         Finding("_like", "new_tensor"): "on the host, to be sent from pinned memory",
         Finding("_side_by_side", "tolist"): "edges of ranges, on the host",
     },
+    "privacy/mechanisms/inverse_haar/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
     "privacy/mechanisms/normals/operations.py": {
         Finding("logarithm", "int"): "a constant",
         Finding("logarithm", "float"): "a constant",

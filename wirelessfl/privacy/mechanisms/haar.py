@@ -5,10 +5,10 @@ difference of sums over two neighbouring blocks of 2^(l−1) elements, divided b
 neighbours are counted and their sums are handed on to the next.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import torch
@@ -16,14 +16,15 @@ from torch import Tensor
 from torch.nn.functional import pad
 from typing_extensions import override
 
-from wirelessfl.privacy import ClipDomain, HaarNoise, NoiseLaw, WaveletReading, inverse_haar, padded_length
+from wirelessfl.privacy import ClipDomain, HaarNoise, NoiseLaw, WaveletReading, padded_length
 from wirelessfl.privacy.clipping import Step, shrink
 from wirelessfl.privacy.costs import require_choices
 from wirelessfl.privacy.mechanisms.base import PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
+from wirelessfl.privacy.mechanisms.inverse_haar import add_inverse_haar, coefficients_needed
 from wirelessfl.privacy.mechanisms.normals import add_normal
 
-_FORMED_BYTES = 4 * 2**20  # block sums formed at a time on a CPU: they are passed over while they are in the cache
+_FORMED_BYTES = 8 * 2**20  # block sums formed at a time on a CPU: fewer cost more calls than larger caches save
 _FORMED_BYTES_ON_DEVICE = 2**29  # where few launches matter more; not measured
 _LEVEL_FACTOR = {"coefficients": 0.25, "weighted": 1.0}
 
@@ -81,11 +82,13 @@ class _Piece(NamedTuple):
         # Elements of a vector in this stretch.
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
-    def formed(self) -> Tensor:
-        # (..., length)
+    def write(self, values: Tensor) -> None:
+        # To values (..., length).
         if self.right is None:
-            return self.left
-        return (self.left[..., :, None] * self.right[..., None, :]).flatten(-2)
+            values.copy_(self.left)
+        else:
+            rows = values.view(*values.shape[:-1], self.left.shape[-1], self.right.shape[-1])
+            torch.mul(self.left[..., :, None], self.right[..., None, :], out=rows)
 
 
 def _of_pieces(pieces: list[_Piece], level_factor: float) -> Tensor:
@@ -112,17 +115,28 @@ def _of_pieces(pieces: list[_Piece], level_factor: float) -> Tensor:
 def _aligned(pieces: list[_Piece]) -> list[_Piece]:
     # The same stretches, with outer products formed where blocks of two would cross their rows or ends.
     result: list[_Piece] = []
+    to_form: list[_Piece] = []
     offset = 0
     for piece in pieces:
         if piece.right is None or piece.right.shape[-1] % 2 or offset % 2:
-            values = piece.formed()
-            if result and result[-1].right is None:
-                values = torch.cat([result.pop().left, values], dim=-1)
-            result.append(_Piece(values, None))
+            to_form.append(piece)
         else:
-            result.append(piece)
+            result += [*_formed(to_form), piece]
+            to_form = []
         offset += piece.length
-    return result
+    return [*result, *_formed(to_form)]
+
+
+def _formed(pieces: list[_Piece]) -> list[_Piece]:
+    # Neighbouring stretches as one that is formed; none of none.
+    if (len(pieces) == 1 and pieces[0].right is None) or not pieces:
+        return pieces
+    ends = list(itertools.accumulate(piece.length for piece in pieces))
+    first = pieces[0].left
+    values = first.new_empty((*first.shape[:-1], ends[-1]))
+    for piece, end in zip(pieces, ends, strict=True):
+        piece.write(values[..., end - piece.length : end])
+    return [_Piece(values, None)]
 
 
 def _from_level(sums: Tensor, factor: float, level_factor: float) -> Tensor:
@@ -175,15 +189,6 @@ def clip_by_haar_norm(
     return (vectors * weights).where(weights > 0, 0.0), norms
 
 
-@lru_cache(maxsize=4)
-def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    # (m,) 1/W of ``haar_weights``, filled in on the device: a copy would make the host wait.
-    inverse = torch.full((length,), 1 / length, dtype=dtype, device=device)
-    for level in range(1, length.bit_length()):
-        inverse[length >> level : 2 * length >> level].fill_(2.0**-level)
-    return inverse
-
-
 @dataclass(frozen=True)
 class HaarMechanism(GaussianMechanism):
     """N(0, (σC/W)²) on the Haar coefficients of the sum (wavelet-dp-fl, Algorithm 1).
@@ -222,16 +227,15 @@ class HaarMechanism(GaussianMechanism):
     def draw(self, total: Tensor, noise_std: Tensor, step: Step) -> None:
         # Noise with coefficients N(0, (σ_i/W)²) before it is cut to d
         clients, dimension = total.shape
-        length = padded_length(dimension)
-        scale = _inverse_weights(length, total.dtype, total.device)
+        needed = coefficients_needed(dimension)
         drawn = _DRAWN_BYTES if total.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
-        at_once = max(1, drawn // (total.element_size() * length))
+        at_once = max(1, drawn // (total.element_size() * needed))
         for first in range(0, clients, at_once):
             rows = slice(first, first + at_once)
             whose = step.clients[rows]
-            coefficients = total.new_zeros(len(whose), length)
+            coefficients = total.new_zeros(len(whose), needed)
             add_normal(coefficients, noise_std[rows], step.streams, PURPOSE, step.round_index, whose, step.step)
-            total[rows] += inverse_haar(coefficients.mul_(scale))[:, :dimension]
+            add_inverse_haar(total[rows], coefficients)
 
     @override
     def law(self, dimension: int) -> NoiseLaw:
