@@ -72,9 +72,8 @@ class Scaffold(Algorithm):
         if self.option == 1:
             assert outcome.gradients is not None, "reads_gradients asks for them"
             control = outcome.gradients
-        else:  # in one new matrix: these are passes over all models of a block
-            control = outcome.updates / (steps * outcome.learning_rate)
-            torch.sub(own, control.add_(server.memory["control"]), out=control)
+        else:  # in one new matrix, in two passes over all models of a block
+            control = (own - server.memory["control"]).addcmul_(outcome.updates, -1 / (steps * outcome.learning_rate))
         if outcome.steps.all():
             return replace(rows, values={"control": control})
         return replace(rows, values={"control": torch.where(steps > 0, control, own)})
