@@ -266,7 +266,7 @@ def test_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"line 1: found no column time_s and none client and none re and none im; allowed: time_s, client"),
+        ("", r"line 1: found no column time_s, client, re, im; allowed: time_s, client"),
         ("time_s,client,re,im\n", r"found no line below the header"),
         ("time_s,client,re,im\n0,0,1e-5,x\n", r"line 2: allowed: a number in each of time_s, client, re, im"),
         ("time_s,client,re,im\n0,0,1e-5\n", r"line 2: allowed"),

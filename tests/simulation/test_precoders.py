@@ -142,7 +142,7 @@ def test_norms_from_a_file(tmp_path: Path) -> None:
     [
         ("round,norm\n1,0.3\n3,0.1\n", "no norm for round 2"),
         ("round,norm\n1,0.3\n2,0\n3,0.1\n", "a norm of 0"),
-        ("round,clip\n1,0.3\n", "no column round and none norm|no column norm"),
+        ("round,clip\n1,0.3\n", "found no column norm; allowed: a first line with"),
     ],
 )
 def test_bad_files_of_norms(tmp_path: Path, text: str, message: str) -> None:

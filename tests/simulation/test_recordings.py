@@ -71,7 +71,7 @@ def test_a_recorded_run_needs_the_jammer_in_its_recording(tmp_path: Path) -> Non
     ("text", "message"),
     [
         ("round,client,re,im\n1,0,1,0\n", "holds 1 rounds of 1 clients; allowed here: at least 3 rounds of 2 clients"),
-        ("round,client,re\n1,0,1\n", r":1: no column im; allowed: round, client, re, im"),
+        ("round,client,re\n1,0,1\n", r":1: found no column im; allowed: a first line with round, client, re, im"),
         ("round,client,re,im\n1,0,x,0\n", "cannot be read as numbers"),
         ("round,client,re,im\n1,0,1\n", "cannot be read as numbers"),
         ("round,client,re,im\n", "cannot be read as numbers"),

@@ -261,8 +261,8 @@ def read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float
         with path.open(encoding="utf-8") as file:
             header = [name.strip() for name in file.readline().split(",")]
             missing = [name for name in columns if name not in header]
-            no_column = f"{key}: {path}:1: no column {' and none '.join(missing)}; allowed: {wanted}"
-            precondition(not missing, no_column, DataError)
+            lacking = f"{key}: {path}:1: found no column {', '.join(missing)}; allowed: a first line with {wanted}"
+            precondition(not missing, lacking, DataError)
             order = [header.index(name) for name in columns]
             for place, cells in ((place, line.split(",")) for place, line in enumerate(file, start=2) if line.strip()):
                 try:

@@ -65,7 +65,7 @@ def read_overrides(overrides: Overrides) -> list[Override]:
         plain = [(key, plain_value(value)) for key, value in overrides.items()]
         items = [(str(key), value, f"{key}={inline_yaml(value)}") for key, value in plain]
         for key, value, place in items:
-            _require_finite(value, place, key)
+            _require_finite(value, place, (key,))
     else:
         for text in overrides:
             precondition(
@@ -85,15 +85,16 @@ def _read(text: str) -> tuple[str, Any, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise ScenarioError(f"{place}: found no '='; allowed: KEY=VALUE, as in uplink.snr_db=5")
-    return key.strip(), parse_yaml(value, lambda _: place).tree, place
+    key = key.strip()
+    return key, parse_yaml(value, lambda _: place, tuple(key.split("."))).tree, place
 
 
-def _require_finite(value: Any, place: str, key: str) -> None:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-    for item in items:
-        _require_finite(item, place, key)
+def _require_finite(value: Any, place: str, path: KeyPath) -> None:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else []
+    for below, item in items:
+        _require_finite(item, place, (*path, below))
     if not is_finite(value):
-        raise ScenarioError(line(place, (key,), str(value), "a finite number"))
+        raise ScenarioError(line(place, path, str(value), "a finite number"))
 
 
 def apply_overrides(document: Document, overrides: Sequence[Override]) -> tuple[Document, list[str]]:

@@ -181,12 +181,13 @@ _PROBLEMS = {
 """The commonest faults of layout in words, by what the parser says of them."""
 
 
-def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
+def parse_yaml(text: str, place: Callable[[int], str], above: KeyPath = ()) -> Document:
     """One YAML document as plain values.
 
     Args:
         text: The YAML text.
         place: Where a line number lies, in words.
+        above: Keys below which the document stands.
 
     Raises:
         ScenarioError: not YAML, more than one document, an object tag, a duplicate key, a number that is not finite,
@@ -207,9 +208,9 @@ def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
     except RecursionError:
         raise ScenarioError(f"{place(1)}: found nesting without end; allowed: at most {MAX_DEPTH} levels") from None
     if root is None:
-        return Document(None, {(): place(1)})
+        return Document(None, {above: place(1)})
     builder = _Builder(place)
-    tree = builder.build(root, ())
+    tree = builder.build(root, above)
     return Document(tree, builder.places)
 
 

@@ -95,7 +95,7 @@ def _columns(path: Path) -> dict[str, NDArray[np.float64]]:
             missing = [name for name in _COLUMNS if name not in header]
             if missing:
                 allowed = f"{', '.join(_COLUMNS)}, and {', '.join(_FURTHER)} if known"
-                raise DataError(f"line 1: found no column {' and none '.join(missing)}; allowed: {allowed}")
+                raise DataError(f"line 1: found no column {', '.join(missing)}; allowed: {allowed}")
             order = [header.index(name) for name in (*_COLUMNS, *_FURTHER) if name in header]
             for cells in lines:
                 if not cells:
