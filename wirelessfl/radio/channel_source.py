@@ -24,6 +24,7 @@ from wirelessfl.radio.propagation import (
     Draws,
     Fading,
     JointGains,
+    JointImportedGains,
     LargeScale,
     Moment,
     joint_gains,
@@ -88,7 +89,7 @@ class ChannelSource:
         return self.antennas[0].taps[0]
 
     @cached_property
-    def _joint(self) -> JointGains | None:
+    def _joint(self) -> JointGains | JointImportedGains | None:
         return joint_gains(self.antennas)
 
     @property

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from tests.simulation.scenarios import PLAN, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.radio import ChannelSource, Instants, Moment
-from wirelessfl.radio.propagation import AntennaGains, joint, joint_gains
+from wirelessfl.radio.propagation import (
+    AntennaGains,
+    ImportedChannels,
+    ImportedFading,
+    ImportedGains,
+    joint,
+    joint_gains,
+)
 from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.radio.slot_schedule import AT_ONCE
 
@@ -93,6 +100,31 @@ def test_channels_and_estimates(channel: dict[str, Any], csi: dict[str, Any]) ->
         found, expected = (vars(each.channels(NODES, Moment(2, 0.5), slot)) for each in (together, apart))
         for name, values in expected.items():
             np.testing.assert_array_equal(found[name], values)
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_imported_gains_of_all_antennas(kind: type[np.complexfloating]) -> None:
+    """Number by number from the file, at times of each node; the first antennas of more, and none that are mixed up."""
+    drawn = np.random.default_rng(5).standard_normal((4, 12, 5, 3, 2)).view(np.complex128)[..., 0].astype(kind)
+    channels = ImportedChannels(drawn, np.array([0.0, 1.0, 3.0, 4.0]), 0, True, "h.h5")
+    fading = ImportedFading(channels)
+    antennas = [ImportedGains(fading, number) for number in range(4)]
+    together, sight = joint_gains(antennas), np.zeros(5, dtype=np.bool_)
+    assert together is not None
+    moment, offsets = Moment(2, np.array([0.0, 0.5, 1.0, 2.9, 3.5])), np.array([0.0, 0.2])
+    found = together.over(NODES, sight, moment, offsets)
+    holds = np.array([[0, 0], [0, 0], [1, 1], [1, 2], [2, 2]])
+    for (n, t, f, a), gain in np.ndenumerate(found):
+        scale = np.sqrt(np.mean(np.abs(drawn[:, NODES[n]].astype(np.complex128)) ** 2))
+        assert gain == pytest.approx(
+            drawn[holds[n, t], NODES[n], a, f] / scale, rel=1e-6 if kind is np.complex64 else 1e-12
+        )
+    apart = OneByOne(tuple(antennas))
+    np.testing.assert_array_equal(found, apart.over(NODES, sight, moment, offsets))
+    assert found.strides == apart.over(NODES, sight, moment, offsets).strides
+    assert not together.specular(NODES, sight, moment, offsets).any()
+    assert together.specular(NODES, sight, moment, offsets).shape == found.shape == (5, 2, 3, 4)
+    assert joint_gains(antennas[1:]) is None and joint_gains(antennas[:1]) is not None
 
 
 def test_fading_that_remembers_is_drawn_by_itself() -> None:

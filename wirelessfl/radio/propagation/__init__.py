@@ -17,7 +17,13 @@ from wirelessfl.radio.propagation.array import (
 from wirelessfl.radio.propagation.correlation import ClarkeFading, GaussMarkovFading
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.radio.propagation.fading import BlockFading, DirectRay, Fading
-from wirelessfl.radio.propagation.imported import ImportedChannels, ImportedFading, ImportedGain, ImportedGains
+from wirelessfl.radio.propagation.imported import (
+    ImportedChannels,
+    ImportedFading,
+    ImportedGain,
+    ImportedGains,
+    JointImportedGains,
+)
 from wirelessfl.radio.propagation.joint import JointGains, joint_gains
 from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
 from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placement, Standing, Walking
@@ -43,6 +49,7 @@ __all__ = [
     "ImportedGains",
     "IndependentAntennas",
     "JointGains",
+    "JointImportedGains",
     "LargeScale",
     "LargeScaleGains",
     "Moment",

@@ -115,10 +115,17 @@ class ImportedChannels:
         self, nodes: NDArray[np.int64], moment: Moment, offsets: NDArray[np.float64], antenna: int
     ) -> NDArray[np.complex128]:
         """(n, T, F) gains over √β at T times of a slot."""
+        return self.at_antennas(nodes, moment, offsets, slice(antenna, antenna + 1))[:, :, :, 0]
+
+    def at_antennas(
+        self, nodes: NDArray[np.int64], moment: Moment, offsets: NDArray[np.float64], antennas: slice
+    ) -> NDArray[np.complex128]:
+        """(n, T, F, A) gains over √β at T times of a slot, at some of the antennas."""
         begin = np.broadcast_to(np.asarray(moment.time_s, dtype=np.float64), (len(nodes),))
         times = begin[:, None] + np.broadcast_to(offsets, (len(nodes), offsets.shape[-1]))
-        found = self.gains[self.snapshots(times, moment.round_index), nodes[:, None], antenna]
-        return np.asarray(found / np.sqrt(self.path_gain[nodes])[:, None, None], dtype=np.complex128)
+        found = self.gains[:, :, antennas][self.snapshots(times, moment.round_index), nodes[:, None]]
+        by_antenna = found.transpose(0, 1, 3, 2) / np.sqrt(self.path_gain[nodes])[:, None, None, None]
+        return np.ascontiguousarray(by_antenna, dtype=np.complex128)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +214,32 @@ class ImportedGains:
         channels = self.fading.channels
         power = np.abs(channels.gains[:, :, self.antenna]).min(axis=2) ** 2 / channels.path_gain
         return np.asarray(power, dtype=np.float64).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class JointImportedGains:
+    """Gains at the first A antennas, read in one call.
+
+    Attributes:
+        channels: of the file.
+        antennas: A.
+    """
+
+    channels: ImportedChannels
+    antennas: int
+
+    def over(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T, F, A) gains of the snapshots that hold at these times."""
+        return self.channels.at_antennas(nodes, moment, offsets, slice(self.antennas))
+
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T, F, A) zeros: the receiver knows no part of the gains beforehand."""
+        shape = (len(nodes), offsets.shape[-1], self.channels.gains.shape[3], self.antennas)
+        return np.zeros(shape, dtype=np.complex128)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.radio.propagation.antenna import AntennaGains, FlatGains, SelectiveGains, path_gains
 from wirelessfl.radio.propagation.fading import Fading
+from wirelessfl.radio.propagation.imported import ImportedGains, JointImportedGains
 from wirelessfl.radio.propagation.placement import Draws, Moment
 from wirelessfl.streams import NodeStream
 
@@ -125,13 +126,19 @@ class JointGains:
         return np.ascontiguousarray(by_antenna.transpose(1, 2, 3, 0))
 
 
-def joint_gains(antennas: Sequence[AntennaGains]) -> JointGains | None:
+def joint_gains(antennas: Sequence[AntennaGains]) -> JointGains | JointImportedGains | None:
     """The gains at all antennas together; None where there is one path alone, or fading that remembers.
 
     Args:
-        antennas: (A,) of one law, and of independent draws.
+        antennas: (A,) of one law, and of independent draws; or the first A of a file.
     """
     first = antennas[0]
+    if isinstance(first, ImportedGains):
+        in_a_row = all(
+            isinstance(each, ImportedGains) and (each.fading, each.antenna) == (first.fading, place)
+            for place, each in enumerate(antennas)
+        )
+        return JointImportedGains(first.fading.channels, len(antennas)) if in_a_row else None
     if len(antennas) == len(first.taps) == 1 or not isinstance(first, FlatGains | SelectiveGains):
         return None
     places, paths = list[list[int]](), list[RowFading]()
