@@ -23,6 +23,7 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.robust import Median
 from wirelessfl.privacy import AirRelease
 from wirelessfl.privacy.releases.air_slots import of_slots
+from wirelessfl.radio import coordinate_ranges
 from wirelessfl.scenario import Scenario
 from wirelessfl.trace import Role, Status, open_trace
 
@@ -76,6 +77,33 @@ def test_the_rule_combines_weighted_means_of_the_groups(monkeypatch: pytest.Monk
         np.testing.assert_allclose(of_group[1][group], weight[mine].sum(), rtol=1e-12)
         expected = np.average(of_client[0][own[mine]], axis=0, weights=weight[mine])
         np.testing.assert_allclose(of_group[0][group], expected, atol=2e-6)
+
+
+def test_where_a_whole_group_is_silent_its_mean_is_zero(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One client in each group: its row is zero in the groups of subcarriers in which it is silent, and only there."""
+    combined, seen = Median.combine, list[np.ndarray]()
+
+    def combine(self: Median, rows: np.ndarray, weights: np.ndarray) -> Any:
+        seen.append(rows.copy())
+        return combined(self, rows, weights)
+
+    monkeypatch.setattr(Median, "combine", combine)
+    line = {"model": "tdl", "profile": "C", "delay_spread_s": 8e-7, "groups": 8}
+    scenario = grouped(
+        8,
+        rounds=1,
+        channel__fading=line,
+        faults={"fade_threshold": 0.5},
+        uplink__power_control={"policy": "truncated_inversion"},
+    )
+    ran = wfl.simulate(scenario, tmp_path / "run", device="cpu", threads=1, pictures=False)
+    (rows,), trace = seen, open_trace(ran.trace)
+    ranges = coordinate_ranges(rows.shape[1], 8)
+    silent = np.array([[not row[first:end].any() for first, end in ranges] for row in rows])
+    truncated = np.asarray(trace["truncated_share"]).ravel()
+    truncated = truncated[np.argsort(np.asarray(trace["slot_group"]).ravel())]
+    assert silent.any(axis=1).sum() >= 3 and not silent.all()
+    np.testing.assert_array_equal(silent.mean(axis=1), truncated[truncated < 1])
 
 
 @pytest.mark.parametrize("jammer", [None, {"epsilon": 5.0, "calibration": "exact"}])
