@@ -102,6 +102,21 @@ def test_ranges_of_two_lengths_are_both_measured() -> None:
     np.testing.assert_array_equal(air.received(), np.arange(10))
 
 
+@pytest.mark.parametrize("rows", [slice(0, 3), slice(3, 4)])
+def test_blocks_whose_coordinates_lie_apart_are_the_same(rows: slice) -> None:
+    """Before and after blocks that lie in a row, from torch and from NumPy."""
+    numbers = np.random.default_rng(8)
+    updates = numbers.standard_normal((4, 30), dtype=np.float32)
+    gains = numbers.standard_normal((4, 5, 1)).astype(np.complex128)
+    apart, side_by_side = Superposition(30, pieces=5), Superposition(30, pieces=5)
+    others = np.delete(np.arange(4), np.arange(4)[rows])
+    for mine, columns in ((np.arange(4)[rows], True), (others, False)):
+        block = np.asfortranarray(updates[mine]) if columns else updates[mine]
+        energies = apart.add(torch.from_numpy(block), gains[mine])
+        np.testing.assert_array_equal(energies, side_by_side.add(updates[mine], gains[mine]))
+    np.testing.assert_array_equal(apart.received(), side_by_side.received())
+
+
 def test_one_range_has_no_energies_and_keeps_its_matrix_product() -> None:
     updates = torch.randn(4, 50, generator=torch.Generator().manual_seed(1))
     air = Superposition(50)

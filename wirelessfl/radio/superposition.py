@@ -245,11 +245,13 @@ def superpose(
 
 
 def _floats_of_host(updates: Array) -> NDArray[np.float32] | None:
-    # The updates, not copied, if they are of single precision, in the memory of the host, a client's side by side
-    on_device = hasattr(updates, "new_tensor") and updates.device.type != "cpu"
-    rows = None if on_device else np.asarray(updates)
-    fits = rows is not None and rows.dtype == np.float32 and rows.strides[1] == rows.itemsize
-    return rows if fits else None
+    # The updates of single precision in the memory of the host, copied only where a client's do not lie side by side
+    if hasattr(updates, "new_tensor") and updates.device.type != "cpu":
+        return None
+    rows = np.asarray(updates)
+    if rows.dtype != np.float32:
+        return None
+    return rows if rows.strides[1] == rows.itemsize else np.ascontiguousarray(rows)
 
 
 def _like(block: Array, values: NDArray[np.float64]) -> Array:

@@ -251,7 +251,10 @@ def test_the_adversary_is_the_observer() -> None:
     [
         ({"privacy": {"adversary": "server", "observer": {"position_m": [0, 0]}}}, r"privacy\.adversary: found server"),
         ({"privacy": {"observer": {"position_m": [0, 0, 0]}}}, r"privacy\.observer\.position_m"),
-        ({"privacy": {"observer": {"position_m": [math.nan, 0]}}}, r"privacy: found nan; allowed: a finite number"),
+        (
+            {"privacy": {"observer": {"position_m": [math.nan, 0]}}},
+            r"privacy\.observer\.position_m\.0: found nan; allowed: a finite",
+        ),
         ({"privacy": {"observer": {"position_m": [2e5, 0]}}}, r"observer\.position_m: found .*200000 m.*100000 m"),
         ({"privacy": {"observer": {"position_m": [0, 0], "antennas": 0}}}, r"observer\.antennas: found 0"),
         ({"uplink": {"kind": "digital"}}, r"privacy\.observer: found a place with uplink\.kind: digital"),
