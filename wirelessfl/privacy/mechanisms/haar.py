@@ -229,7 +229,7 @@ class HaarMechanism(GaussianMechanism):
         clients, dimension = total.shape
         needed = coefficients_needed(dimension)
         drawn = _DRAWN_BYTES if total.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
-        at_once = max(1, drawn // (total.element_size() * needed))
+        at_once = max(1, drawn // (total.element_size() * padded_length(dimension)))
         for first in range(0, clients, at_once):
             rows = slice(first, first + at_once)
             whose = step.clients[rows]
