@@ -137,9 +137,10 @@ def plain_oort(rounds: list[FinishedRound], utilities: list[dict[int, float]], c
     known: dict[int, tuple[float, float, int]] = {}
     for this, gained in zip(rounds, utilities, strict=True):
         durations = [duration for _, duration, _ in known.values()]
+        largest = float(np.percentile([one for one, _, _ in known.values()], 95.0)) if known else 0.0
         scores = {}
         for client, (utility, duration, last) in known.items():
-            score = utility + math.sqrt(0.1 * math.log(this.index) / last)
+            score = min(utility, largest) + math.sqrt(0.1 * math.log(this.index) / last)
             preferred = float(np.percentile(durations, 30.0))
             scores[client] = score * (preferred / duration) ** 2.0 if duration > preferred else score
         fresh = [client for client in this.clients.tolist() if client not in known]

@@ -145,6 +145,7 @@ class EdgeModels:
         """
         assert self.models is not None, "a round begins before it ends"
         heard = weight > 0
+        self.models = self.models.copy()  # those of the beginning stay: clients report losses of them
         self.models[heard] += mean_update[heard].astype(np.float32)
         self.weight = self.weight + weight
         return np.asarray(self.weight / self.weight.sum() @ self.models.astype(np.float64) - self.global_model)

@@ -82,18 +82,21 @@ def reported_beside_uploads(
 ) -> NDArray[np.float64] | None:
     """(n,) losses that the clients at the positions ``heard`` report with their uploads; None by rules without.
 
-    Before the model is stepped: they are those of the model that clients received.
+    Before the model is stepped: they are those of the model that clients received, of the global one or of their edge's.
     """
     reports = selection.reports
     if not selection.reads_losses or reports.when != "after":
         return None
     losses, learner = np.full(len(this.clients), np.nan), cell.learner
     clients = this.clients[heard]
+    cell.medium.note(EventKind.REPORT_LOSS, clients, BITS_PER_LOSS)
     if reports.statistic == "training_mean":
         stream = cell.network.streams.nodes("selection_noise", this.index, clients)
         losses[heard] = reports.noised(this.train_loss(heard), stream)
     else:
-        losses[heard] = learner.reported(cell.state.parameters, clients, this.index, reports)
+        for positions, model in this.starts or [(heard, cell.state.parameters)]:
+            told = np.intersect1d(positions, heard)
+            losses[told] = learner.reported(model, this.clients[told], this.index, reports)
     losses[heard] = _with_claims(cell, losses[heard], clients, this.index, reports)
     return losses
 

@@ -164,6 +164,9 @@ class Round:
         roles: (n,) of clients that do not follow the protocol; None where all do.
         kept: (n,) part of each update that a robust rule kept; None without one.
         slot_group: (n,) group of clients in whose slot each sends, from 0; None where all send in one.
+        slot_s: (n,) seconds of that slot; None where all send in one.
+        starts: (m,) positions of clients and the model (d,) that they start from, by edge; none where that is the global
+            model of all.
         links: channels, later ones in place of earlier ones of the same client.
         training: local training of those who are heard.
         transmissions: analogue transmissions.
@@ -201,6 +204,8 @@ class Round:
     roles: NDArray[np.uint8] | None = None
     kept: NDArray[np.float64] | None = None
     slot_group: NDArray[np.float64] | None = None
+    slot_s: NDArray[np.float64] | None = None
+    starts: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = field(default_factory=list)
     links: list[LinkRecord] = field(default_factory=list)
     training: list[TrainingRecord] = field(default_factory=list)
     transmissions: list[TransmissionRecord] = field(default_factory=list)
@@ -242,9 +247,11 @@ class Round:
 
     @property
     def time_on_air(self) -> NDArray[np.float64]:
-        """(n,) seconds on the air of each client: of its digital upload, else of the slot."""
+        """(n,) seconds on the air of each client: of its digital upload, else of its slot."""
+        if self.slot_s is not None:
+            return self.slot_s
         if self.uploads is None:
-            return np.full(len(self.clients), self.server.airtime_s)
+            return np.full(len(self.clients), self.server.airtime_s - self.before.airtime_s)
         time = np.zeros(len(self.clients))
         time[self.uploads.positions] = self.uploads.airtime_s
         return time

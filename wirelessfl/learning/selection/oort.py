@@ -18,8 +18,11 @@ from wirelessfl.learning.selection.protocol import (
 from wirelessfl.learning.selection.sparse import SparseVector
 from wirelessfl.memory import OrderedMemory
 
-# Of the authors' implementation: first percentile of durations that is preferred, its step, and rounds between steps
+# Of the authors' later implementation in FedScale: first percentile of durations that is preferred, its step, and rounds
+# between steps
 _FIRST_PERCENTILE, _STEP, _WINDOW = 30.0, 5.0, 20
+# Percentile of the known utilities beyond which none counts (section 4.3: outliers)
+_CLIP = 95.0
 _DECAY = 0.98
 
 
@@ -27,8 +30,9 @@ _DECAY = 0.98
 class SelectOort(ScoredSelection):
     """Algorithm 1 of Oort: exploitation of known utilities, and exploration of clients never heard.
 
-    U_i = n_i √(mean ℓ²) of the samples' losses, as last reported. A client's utility in round R, last heard in round
-    L_i after t_i seconds, is (U_i + √(0.1 ln R/L_i)) (T/t_i)^{α·1{T < t_i}}. Clients with at least ``cutoff`` of the
+    U_i = n_i √(mean ℓ²) of the samples' losses, as last reported, clipped to the 95th percentile of all that are known.
+    A client's utility in round R, last heard in round L_i after t_i seconds, is
+    (U_i + √(0.1 ln R/L_i)) (T/t_i)^{α·1{T < t_i}}. Clients with at least ``cutoff`` of the
     utility of the last one wanted are drawn in proportion to it; a share max(0.2, exploration·0.98^{R−1}) is drawn of
     the clients never heard, in proportion to their speed. The pacer prefers T, a percentile of the known durations:
     where the utility gathered in 20 rounds is less than in the 20 before, the percentile rises by 5.
@@ -60,8 +64,10 @@ class SelectOort(ScoredSelection):
     def utility(self, registered: int, round_index: int) -> SparseVector:
         """(K,) of the clients in a round; NaN of those who were never heard."""
         known, duration = self.known, self.known.column("duration")
-        utility = known.column("utility") + np.sqrt(0.1 * np.log(round_index) / known.column("heard_in"))
+        utility = known.column("utility")
         if len(utility):
+            utility = np.minimum(utility, np.percentile(utility, _CLIP))
+            utility += np.sqrt(0.1 * np.log(round_index) / known.column("heard_in"))
             preferred = float(np.percentile(duration, self.percentile))
             slow = duration > preferred
             utility[slow] *= (preferred / duration[slow]) ** self.alpha

@@ -81,7 +81,7 @@ class GroupedOverTheAir(OverTheAir):
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan of the slots of all groups with clients that are ready."""
         member = self._members(this.clients, this.index)
-        this.slot_group = member.astype(np.float64)
+        this.slot_group, this.slot_s = member.astype(np.float64), np.zeros(len(this.clients))
         if not len(ready):
             return super().plan(this, ready, jammer)
         slots, begun_s = list[AirPlan](), 0.0
@@ -90,7 +90,8 @@ class GroupedOverTheAir(OverTheAir):
             if len(own):
                 slot = self.plan_later(this, own, jammer, begun_s)
                 slots.append(replace(slot, group=group))
-                begun_s += occupied_s(slot)
+                this.slot_s[own] = occupied_s(slot)
+                begun_s += float(this.slot_s[own[0]])
         return GroupedPlan.of(tuple(slots))
 
     @override

@@ -73,6 +73,7 @@ class OverTheAir(AirPlanner):
         models = self.edges.begin(cell.state.parameters)
         for station in plan.transmit:
             mine = np.flatnonzero(plan.links.serving == station)
+            this.starts.append((plan.senders[mine], models[station]))
             for block in cell.train(this, plan.senders[mine], models[station]):
                 yield replace(block, positions=mine[block.positions])
 
