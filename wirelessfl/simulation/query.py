@@ -82,7 +82,7 @@ def reported_beside_uploads(
 ) -> NDArray[np.float64] | None:
     """(n,) losses that the clients at the positions ``heard`` report with their uploads; None by rules without.
 
-    Before the model is stepped: they are those of the model that clients received, of the global one or of their edge's.
+    Before the model is stepped: they are those of the model that clients received, the global one or their edge's.
     """
     reports = selection.reports
     if not selection.reads_losses or reports.when != "after":

@@ -165,8 +165,8 @@ class Round:
         kept: (n,) part of each update that a robust rule kept; None without one.
         slot_group: (n,) group of clients in whose slot each sends, from 0; None where all send in one.
         slot_s: (n,) seconds of that slot; None where all send in one.
-        starts: (m,) positions of clients and the model (d,) that they start from, by edge; none where that is the global
-            model of all.
+        starts: (m,) positions of clients and the model (d,) that they start from, by edge; none where all start from
+            the global model.
         links: channels, later ones in place of earlier ones of the same client.
         training: local training of those who are heard.
         transmissions: analogue transmissions.
