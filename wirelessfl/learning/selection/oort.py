@@ -18,9 +18,9 @@ from wirelessfl.learning.selection.protocol import (
 from wirelessfl.learning.selection.sparse import SparseVector
 from wirelessfl.memory import OrderedMemory
 
-# Of the authors' implementation in FedScale: first percentile of durations that is preferred, its step, and rounds between
+# Of the authors' code in FedScale: first percentile of durations that is preferred, its step, and rounds between
 _FIRST_PERCENTILE, _STEP, _WINDOW = 30.0, 5.0, 20
-# Percentile of the known utilities beyond which none counts (section 4.3: outliers)
+# Percentile of the known utilities beyond which none counts, against outliers
 _CLIP = 95.0
 _DECAY = 0.98
 
