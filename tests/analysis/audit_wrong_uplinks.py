@@ -10,11 +10,13 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks import OverTheAir, Reception, SlotPlan, TrustedServer
 from wirelessfl.simulation.uplinks.air.arrivals import Received
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
+from wirelessfl.simulation.uplinks.slot import single_updates
 
 
 class Noiseless(OverTheAir):
@@ -128,8 +130,10 @@ class SameNoiseInBothQuadratures(OverTheAir):
 class LouderThanRecorded(OverTheAir):
     """Client 3 sends twice as much as the record says."""
 
-    def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
-        return super()._received(this, plan, (_doubled(block, this.clients[plan.senders]) for block in blocks))
+    def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Received:
+        return super()._received(
+            this, plan, (_doubled(block, this.clients[plan.senders]) for block in single_updates(blocks))
+        )
 
 
 def _doubled(block: CohortBlock, clients: NDArray[np.int64]) -> CohortBlock:
@@ -150,7 +154,7 @@ class OneUnclipped(CentralNoise):
 class NoNoiseWithoutClients(TrustedServer):
     """Steps in rounds without clients, and adds no noise there."""
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """Nothing where nobody is there."""
         reception = super().receive(this, plan, blocks)
         return replace(reception, aggregate=reception.aggregate * (len(plan.senders) > 0))
@@ -159,7 +163,7 @@ class NoNoiseWithoutClients(TrustedServer):
 class NoiseByAttendance(TrustedServer):
     """Noise that grows with the number of clients, from half in rounds without any."""
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """All of it where all are there."""
         nobody = replace(plan, senders=plan.senders[:0])
         noise = super().receive(this, nobody, ()).aggregate

@@ -20,7 +20,8 @@ from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
 from wirelessfl.assembly.selection import build_selection, with_pilots
 from wirelessfl.assembly.slot import check_deadline
-from wirelessfl.learning import BlockMap, ExecutionPlan, Population
+from wirelessfl.learning import ExecutionPlan, Population
+from wirelessfl.learning.cohort import TrainingElsewhere
 from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.timing import Timing
@@ -69,7 +70,7 @@ def build_simulation(
     plan: ExecutionPlan | Resources,
     state: SimulationState | None = None,
     pause: Callable[[], None] = lambda: None,
-    elsewhere: Callable[[Scenario, Learner], BlockMap] | None = None,
+    elsewhere: Callable[[Scenario, Learner], TrainingElsewhere] | None = None,
 ) -> Simulation:
     """Simulation of a scenario, ready to run.
 
@@ -96,7 +97,7 @@ def _simulation(
     plan: ExecutionPlan | Resources,
     state: SimulationState | None,
     pause: Callable[[], None],
-    elsewhere: Callable[[Scenario, Learner], BlockMap] | None,
+    elsewhere: Callable[[Scenario, Learner], TrainingElsewhere] | None,
 ) -> Simulation:
     streams, statement = Streams(scenario.seed), Statement(**scenario.privacy.model_dump(exclude={"observer"}))
     population = build_population(scenario, streams)

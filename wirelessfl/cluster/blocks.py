@@ -11,21 +11,23 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.cluster import connection
 from wirelessfl.cluster.local import LocalProcesses
-from wirelessfl.cluster.worker import RoundOnWorkers, RunOnWorkers, TrainedBlock, forget, train_part
+from wirelessfl.cluster.worker import RoundOnWorkers, RunOnWorkers, TrainedBlock, forget, sum_part, train_part
 from wirelessfl.errors import InfeasibleError, precondition
-from wirelessfl.learning import CohortBlock
-from wirelessfl.learning.cohort import Cohort
+from wirelessfl.learning import BlockSum, CohortBlock
+from wirelessfl.learning.cohort import BlockMap, Cohort, CohortPart, SummedBlock
 
 _POLL_S = 0.2
 _LOOK_INTERVAL_S = 2.0
 _AHEAD = 2  # blocks on their way for each thread of a worker
+_Result = TypeVar("_Result", TrainedBlock, SummedBlock)
 _MOST_LOSSES = 5  # in a row: a worker that fails so often fails again
 
 
@@ -115,7 +117,7 @@ class Workers:
 
 
 class ClusterBlocks:
-    """Blocks trained by workers: a `BlockMap`.
+    """Blocks trained by workers: a `TrainingElsewhere`.
 
     Args:
         workers: The workers.
@@ -127,18 +129,19 @@ class ClusterBlocks:
 
     def __call__(self, cohort: Cohort, blocks: Sequence[NDArray[np.int64]]) -> Generator[CohortBlock, None, None]:
         """The finished blocks in order; the workers begin at once."""
-        results = self._results(_Round(self._workers, RoundOnWorkers.of(self._run, cohort), cohort, blocks))
-        next(results)
-        return results
+        shared, device = RoundOnWorkers.of(self._run, cohort), cohort.start.device
+        found = _begun(_Round(self._workers, shared, train_part, cohort, blocks))
+        return (block.block(positions, device) for block, positions in zip(found, blocks, strict=True))
 
-    def _results(self, this: "_Round") -> Generator[CohortBlock, None, None]:
-        try:
-            this.send(0)
-            yield None  # type: ignore[misc]  # the workers have begun
-            for at, positions in enumerate(this.blocks):
-                yield this.trained(at).block(positions, this.cohort.start.device)
-        finally:
-            this.end()
+    def summing(self, total: BlockSum) -> BlockMap[SummedBlock]:
+        """Training of blocks of which the parts of a sum come back."""
+        return partial(self._summed, total)
+
+    def _summed(
+        self, total: BlockSum, cohort: Cohort, blocks: Sequence[NDArray[np.int64]]
+    ) -> Generator[SummedBlock, None, None]:
+        shared = RoundOnWorkers.of(self._run, cohort, total)
+        return _begun(_Round(self._workers, shared, sum_part, cohort, blocks))
 
     def forget(self) -> None:
         """The workers give up model and data of the run, as far as they can be reached."""
@@ -146,24 +149,30 @@ class ClusterBlocks:
             self._workers.begun(self._workers.client.run(forget, self._run.token, asynchronous=True)).result(_POLL_S)
 
 
-class _Round:
-    # The blocks of a round on their way; ``_there`` is the model at the workers
+class _Round(Generic[_Result]):
+    # The blocks of a round on their way to a task and back; ``_there`` is the model at the workers
     def __init__(
-        self, workers: Workers, shared: RoundOnWorkers, cohort: Cohort, blocks: Sequence[NDArray[np.int64]]
+        self,
+        workers: Workers,
+        shared: RoundOnWorkers,
+        task: Callable[[RoundOnWorkers, CohortPart], _Result],
+        cohort: Cohort,
+        blocks: Sequence[NDArray[np.int64]],
     ) -> None:
         self.cohort, self.blocks = cohort, blocks
         self._workers, self._shared = workers, shared
+        self._task: Callable[[RoundOnWorkers, CohortPart], _Result] = task
         self._there: Any = None
         self._tasks: dict[int, Any] = {}
-        self._coming: dict[int, Future[TrainedBlock]] = {}
+        self._coming: dict[int, Future[_Result]] = {}
         self._first: set[str] = set()
         self._most = 0
 
-    def trained(self, at: int) -> TrainedBlock:
+    def trained(self, at: int) -> _Result:
         """A block, sent again where it is lost; the blocks behind it move up."""
         for _ in range(_MOST_LOSSES):
             try:
-                found: TrainedBlock = self._workers.awaited(self._coming[at], self._sound)
+                found: _Result = self._workers.awaited(self._coming[at], self._sound)
             except CancelledError:
                 self._workers.threads()  # the scheduler is gone, or only what its workers held
                 self.end()
@@ -196,7 +205,7 @@ class _Round:
         for one in range(at, min(at + self._most, len(self.blocks))):
             if one not in self._tasks:
                 part = self.cohort.part(self.blocks[one])
-                self._tasks[one] = task = client.submit(train_part, self._there, part, pure=False)
+                self._tasks[one] = task = client.submit(self._task, self._there, part, pure=False)
                 self._coming[one] = self._workers.begun(client.gather(task, asynchronous=True))
 
     def _all_there(self) -> bool:
@@ -212,6 +221,23 @@ class _Round:
         for future in (*self._tasks.values(), *([] if self._there is None else [self._there])):
             future.release()
         self._tasks, self._coming, self._there = {}, {}, None
+
+
+def _begun(this: "_Round[_Result]") -> Generator[_Result, None, None]:
+    # The results of a round in order; the workers begin at once
+    results = _results(this)
+    next(results)
+    return results
+
+
+def _results(this: "_Round[_Result]") -> Generator[_Result, None, None]:
+    try:
+        this.send(0)
+        yield None  # type: ignore[misc]  # the workers have begun
+        for at in range(len(this.blocks)):
+            yield this.trained(at)
+    finally:
+        this.end()
 
 
 def _deadly(error: Exception) -> InfeasibleError:

@@ -12,12 +12,12 @@ from wirelessfl.cluster.local import local_workers
 from wirelessfl.errors import InputError, ScenarioError, precondition
 
 if TYPE_CHECKING:
-    from wirelessfl.learning import BlockMap
+    from wirelessfl.learning.cohort import TrainingElsewhere
     from wirelessfl.scenario import Scenario
     from wirelessfl.simulation.learner import Learner
 
-Elsewhere: TypeAlias = "Callable[[Scenario, Learner], BlockMap]"
-"""What makes the `BlockMap` of a run."""
+Elsewhere: TypeAlias = "Callable[[Scenario, Learner], TrainingElsewhere]"
+"""What makes the `TrainingElsewhere` of a run."""
 
 
 def check_workers(workers: int | None, scheduler: str | None) -> None:
@@ -39,7 +39,7 @@ def check_workers(workers: int | None, scheduler: str | None) -> None:
 def training_elsewhere(
     workers: int | None, scheduler: str | None, check: Callable[[], None]
 ) -> Iterator[Elsewhere | None]:
-    """What makes the `BlockMap` of a run, for as long as its workers are there; None for training in this process.
+    """What makes the `TrainingElsewhere` of a run, for as long as its workers are there; None for this process.
 
     Args:
         workers: Processes to start on this machine, or Slurm jobs.
@@ -65,7 +65,7 @@ def training_elsewhere(
         name = "the cluster of this machine" if scheduler is None else f"the scheduler {scheduler}"
         there = Workers(client, name, check, processes, patient=scheduler == SLURM)
 
-        def elsewhere(scenario: Scenario, learner: Learner) -> BlockMap:
+        def elsewhere(scenario: Scenario, learner: Learner) -> TrainingElsewhere:
             _refuse_unsendable(learner)
             blocks = ClusterBlocks(there, RunOnWorkers.of(scenario, learner.population))
             resources.callback(blocks.forget)

@@ -7,7 +7,7 @@ import pickle
 import secrets
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from wirelessfl.errors import DataError, InfeasibleError, ScenarioError, precond
 from wirelessfl.inputs import Places
 from wirelessfl.learning import CohortBlock, ExecutionPlan, FlatModel, Population
 from wirelessfl.learning.algorithms.base import LocalObjective
-from wirelessfl.learning.cohort import Cohort, CohortPart
+from wirelessfl.learning.cohort import BlockSum, Cohort, CohortPart, SummedBlock
 from wirelessfl.learning.cohort.block import upload
 from wirelessfl.learning.cohort.execution import keep_freed_memory
 from wirelessfl.learning.cohort.stacked import compile_program
@@ -84,7 +84,7 @@ class RoundOnWorkers:
     Attributes:
         run: Of which it is a round.
         start: (d,) the global model.
-        shared: Local training, round, plan and transform, pickled: a worker first has to find code from outside.
+        shared: Local training, round, plan, transform and sum, pickled: a worker first has to find code from outside.
     """
 
     run: RunOnWorkers
@@ -92,9 +92,20 @@ class RoundOnWorkers:
     shared: bytes
 
     @classmethod
-    def of(cls, run: RunOnWorkers, cohort: Cohort) -> "RoundOnWorkers":
-        """The round of a cohort."""
-        shared = pickle.dumps((cohort.training, cohort.round_index, cohort.plan, cohort.transform))
+    def of(cls, run: RunOnWorkers, cohort: Cohort, total: BlockSum | None = None) -> "RoundOnWorkers":
+        """The round of a cohort, and the sum whose parts come back in place of updates.
+
+        Raises:
+            ScenarioError: An object of the user's own in a sum cannot be pickled.
+        """
+        try:
+            summed = pickle.dumps(total)
+        except Exception as error:
+            raise ScenarioError(
+                f"uplink: how clients send cannot be told to workers ({type(error).__name__}: {error}); allowed: a "
+                "power control that can be pickled, or a run without --workers and --scheduler"
+            ) from error
+        shared = pickle.dumps((cohort.training, cohort.round_index, cohort.plan, cohort.transform, summed))
         return cls(run, cohort.start.cpu().numpy().copy(), shared)
 
 
@@ -139,9 +150,23 @@ def train_part(this: RoundOnWorkers, part: CohortPart) -> TrainedBlock:
         ScenarioError: it has another text of the user's own code.
         DataError: it has other data, or none.
     """
+    block, lasting, _ = _trained(this, part)
+    return TrainedBlock.of(block, lasting)
+
+
+def sum_part(this: RoundOnWorkers, part: CohortPart) -> SummedBlock:
+    """The finished training of some clients, in a worker, of which a part of the sum is left; raises the same."""
+    block, lasting, summed = _trained(this, part)
+    total: BlockSum = pickle.loads(summed)  # noqa: S301 - of who runs code here anyway
+    state = {name: block.transform_state[name].cpu() for name in lasting}
+    return SummedBlock(part.positions, total.part(replace(block, positions=part.positions)), state)
+
+
+def _trained(this: RoundOnWorkers, part: CohortPart) -> tuple[CohortBlock, Collection[str], bytes]:
+    # The block, the names of the rows of the transform's state that last, and the sum as it was sent
     torch.set_num_threads(1)  # in this thread: workers are counted by threads
     place = _place(this.run)
-    training, round_index, plan, transform = pickle.loads(this.shared)  # noqa: S301 - of who runs code here anyway
+    training, round_index, plan, transform, summed = pickle.loads(this.shared)  # noqa: S301 - as above
     device = torch.device(plan.device)
     kept = part.transform_state
     cohort = Cohort(
@@ -159,7 +184,7 @@ def train_part(this: RoundOnWorkers, part: CohortPart) -> TrainedBlock:
         objective=None if part.prox_mu is None else lambda _: _objective(part, device),
         begin=None if part.begin is None else _own(part.begin),
     )
-    return TrainedBlock.of(cohort.train_block(np.arange(len(part.clients))), getattr(transform, "lasting", ()))
+    return cohort.train_block(np.arange(len(part.clients))), getattr(transform, "lasting", ()), summed
 
 
 def _objective(part: CohortPart, device: torch.device) -> LocalObjective:

@@ -18,6 +18,7 @@ from wirelessfl.learning.algorithms import (
 )
 from wirelessfl.learning.cohort import (
     BlockMap,
+    BlockSum,
     CohortBlock,
     ExecutionPlan,
     GradientTransform,
@@ -68,6 +69,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmFacts",
     "BlockMap",
+    "BlockSum",
     "ClientRows",
     "CohortBlock",
     "Dataset",

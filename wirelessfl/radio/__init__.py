@@ -132,6 +132,7 @@ from wirelessfl.radio.rates import (
 from wirelessfl.radio.reception import LinearMmse, Receiver, SumReceiver, ZeroForcing, max_min_beam, stream_sinr
 from wirelessfl.radio.recorded_links import LinkLog, RecordedLinks, UploadLinks, client_log
 from wirelessfl.radio.ris_fl import RisFl
+from wirelessfl.radio.slot_reading import superpose
 from wirelessfl.radio.slot_schedule import (
     AT_ONCE,
     Instants,
@@ -147,7 +148,7 @@ from wirelessfl.radio.slot_schedule import (
     self_distortion,
 )
 from wirelessfl.radio.spatial_multiplexing import SpatialMultiplexing
-from wirelessfl.radio.superposition import Superposition, limit_amplitude, row_norms, superpose
+from wirelessfl.radio.superposition import SumParts, Superposition, limit_amplitude, row_norms
 from wirelessfl.radio.tapped_delay_line import TappedDelayLine, group_frequencies, tapped_delay_line
 from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.transmission import (
@@ -274,6 +275,7 @@ __all__ = [
     "Standing",
     "Static",
     "StaticPrivacyForFree",
+    "SumParts",
     "SumReceiver",
     "Superposition",
     "TappedDelayLine",

@@ -17,6 +17,9 @@ from wirelessfl.radio.weighted_sums import add_weighted
 Array = Any
 """A NumPy array or a torch tensor; both know ``@``, slices and in-place addition."""
 
+SumParts = tuple[tuple[NDArray[Any] | None, ...], ...]
+"""Sums of prompt and of late signals, those of ranges of one length together (n, 1|2, length); None of nobody."""
+
 
 def limit_amplitude(updates: Array, amplitude: NDArray[np.float64], iq_packing: bool = False) -> Array:
     """The updates whose symbols exceed no amplitude: each complex symbol is shortened, its phase kept.
@@ -159,6 +162,21 @@ class Superposition:
             self._prompt[at] = _accumulate(self._prompt[at], by_range)
             done += count
 
+    def parts(self) -> SumParts:
+        """The sums so far in the memory of the host, for ``merge``."""
+        return tuple(tuple(_on_host(total) for total in totals) for totals in (self._prompt, self._late))
+
+    def merge(self, parts: SumParts) -> None:
+        """Addition of another sum over other clients of the slot, as that of a block: with the same bits where T·F = 1.
+
+        Args:
+            parts: From ``parts`` of a superposition with the same arguments.
+        """
+        for totals, others in zip((self._prompt, self._late), parts, strict=True):
+            for at, other in enumerate(others):
+                if other is not None:
+                    totals[at] = _accumulate(totals[at], other)
+
     def received(self) -> Array:
         """The received signal (d,) in the kind and dtype of the updates, in the memory of the host.
 
@@ -213,37 +231,6 @@ class Superposition:
         return received
 
 
-def superpose(
-    updates: Array,
-    weights: NDArray[np.float64],
-    channel: NDArray[np.complex128],
-    estimate: NDArray[np.complex128],
-    backoff: NDArray[np.float64],
-    server_gain: float,
-    clip: float,
-    noise: Array,
-) -> Array:
-    """The server's reading y/α_u = Σ_i Re(h_i/ĥ_i) p_i Δ_i/(τ s_i) + noise/α_u of one slot.
-
-    Args:
-        updates: Δ (n, d), NumPy or torch.
-        weights: p_i (n,).
-        channel: h_i (n,).
-        estimate: ĥ_i (n,).
-        backoff: s_i (n,).
-        server_gain: α_u.
-        clip: τ.
-        noise: everything else that arrives at the receiver in phase, receiver noise and jamming, (d,) or 0.
-
-    Returns:
-        (d,), before any rescaling by τ.
-    """
-    tx_gain = server_gain * weights / (estimate * clip * backoff)
-    air = Superposition(updates.shape[1])
-    air.add(updates, channel * tx_gain)
-    return (air.received() + noise) / server_gain
-
-
 def _floats_of_host(updates: Array) -> NDArray[np.float32] | None:
     # The updates of single precision in the memory of the host, copied only where a client's do not lie side by side
     if hasattr(updates, "new_tensor") and updates.device.type != "cpu":
@@ -279,6 +266,10 @@ def _side_by_side(rows: list[Array]) -> Array:
     for row, lo, hi in zip(rows, edges[:-1], edges[1:], strict=True):
         whole[:, lo:hi] = row
     return whole
+
+
+def _on_host(total: Array) -> NDArray[Any] | None:
+    return None if total is None else np.asarray(total.cpu() if hasattr(total, "cpu") else total)
 
 
 def _accumulate(total: Array, block: Array) -> Array:

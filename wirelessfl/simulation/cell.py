@@ -8,7 +8,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.learning import CohortBlock
+from wirelessfl.learning import BlockSum, CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import BITS_PER_PARAMETER, Timing
 from wirelessfl.radio import Moment
@@ -233,6 +234,16 @@ class Cell:
             return self.learner.train(begin, self.state, some, index, this.steps_of(some))
 
         return self._measured(this, self.roles.acted(clients, self.learner.upload_dimension, honestly))
+
+    def train_for_sum(
+        self, this: Round, positions: NDArray[np.int64], total: BlockSum
+    ) -> Iterator[CohortBlock] | Iterator[SummedBlock]:
+        """As ``train``, for a server that needs a sum alone, parts of which then come back from other processes."""
+        if self.roles is not None or not self.learner.sums_elsewhere:
+            return self.train(this, positions)
+        clients = this.clients[positions]
+        given = (self.state.parameters, self.state, clients, this.index, this.steps_of(clients))
+        return self.learner.train_sums(*given, total)
 
     def _measured(self, this: Round, blocks: Iterator[CohortBlock]) -> Iterator[CohortBlock]:
         # The blocks as they are, counted for the drift where that is measured

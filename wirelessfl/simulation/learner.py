@@ -4,8 +4,8 @@ The one place where arrays cross between NumPy (state, radio, trace) and torch (
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.conformance import given
-from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import (
     Algorithm,
     CohortBlock,
@@ -24,14 +23,12 @@ from wirelessfl.learning import (
     RoundFacts,
     ServerState,
     evaluate,
-    train_cohort,
 )
 from wirelessfl.learning.batches import local_steps
-from wirelessfl.learning.client_side import ClientSide, empty_store
-from wirelessfl.learning.cohort import BlockMap
+from wirelessfl.learning.client_side import empty_store
+from wirelessfl.learning.cohort import BlockSum, SummedBlock, TrainingElsewhere
 from wirelessfl.learning.fairness import ClientAccuracies
 from wirelessfl.learning.flat import INITIAL_MODEL
-from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.learning.losses import local_losses
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.learning.server_optimizers import ServerOptimizer
@@ -39,6 +36,7 @@ from wirelessfl.learning.server_step import require_like, server_step
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.assessment import UNKNOWN, Assessment
 from wirelessfl.simulation.local_privacy import LocalPrivacy
+from wirelessfl.simulation.local_training import as_tensors, local_training
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
 
@@ -79,7 +77,7 @@ class Learner:
     rounds: int
     pause: Callable[[], None]
     unvouched: str | None = None
-    elsewhere: BlockMap | None = None
+    elsewhere: TrainingElsewhere | None = None
 
     @property
     def dimension(self) -> int:
@@ -137,42 +135,26 @@ class Learner:
         What a clipping rule or the algorithm keeps of each client from round to round is read from the state and
         written back. ``steps`` are (n,) local steps, None for all that are planned.
         """
-        model = torch.from_numpy(start)
-        side = ClientSide(
-            self.algorithm,
-            ServerState(model, _as_tensors(state.server_memory)),
-            clients,
-            self.planned_steps(clients) if steps is None else steps,
-            self.learning_rate(round_index),
-            self.training.clip,
-            state.client_rows,
-            torch.device(self.plan.device),
-            lambda at, own: local_gradients(self.model, at, self.population, own),
-        )
-        sends_updates = not self.algorithm.facts().client_side
-        clip = self.training.clip if sends_updates else None
-        training = replace(self.training, learning_rate=side.learning_rate, clip=clip)
-        transform = rows = None
-        if self.private is not None:
-            transform = self.private.transform(self.model, model, state, round_index, self.plan)
-            rows = self.private.rows(transform, state, clients)
-        blocks = train_cohort(
-            self.model,
-            model,
-            self.population,
-            clients,
-            training,
-            self.streams,
-            round_index,
-            self.plan,
-            transform,
-            rows,
-            side.objective,
-            steps,
-            elsewhere=self.elsewhere,
-        )
-        lasting = () if transform is None else transform.lasting
-        return self._taken(blocks if sends_updates else map(side.finished, blocks), state, clients, lasting)
+        return local_training(self, start, state, clients, round_index, steps, self.elsewhere)
+
+    @property
+    def sums_elsewhere(self) -> bool:
+        """Whether other processes train, and can form parts of a sum, as nothing else reads the updates."""
+        return self.elsewhere is not None and not (self.measures_drift or self.algorithm.facts().client_side)
+
+    def train_sums(
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None,
+        total: BlockSum,
+    ) -> Iterator[SummedBlock]:
+        """As ``train``, with parts of a sum in place of updates, where ``sums_elsewhere``."""
+        assert self.elsewhere is not None
+        blocks = local_training(self, start, state, clients, round_index, steps, self.elsewhere.summing(total))
+        return cast("Iterator[SummedBlock]", blocks)
 
     def reported(
         self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int, reports: LossReports
@@ -188,32 +170,6 @@ class Learner:
         """(n,) local steps of clients that finish their training."""
         training = self.training
         return local_steps(self.population.sizes[clients], training.batch_size, training.epochs, training.steps)
-
-    def _taken(
-        self,
-        blocks: Iterator[CohortBlock],
-        state: SimulationState,
-        clients: NDArray[np.int64],
-        lasting: tuple[str, ...],
-    ) -> Iterator[CohortBlock]:
-        """The blocks one by one; rows named ``lasting`` go back to the state.
-
-        A chunk that a GPU does not hold is not halved on the way: it is part of the recorded plan, by which a run
-        repeats bit for bit.
-
-        Raises:
-            InfeasibleError: The memory does not hold a block.
-        """
-        try:
-            for block in blocks:
-                self.pause()
-                for name in lasting:
-                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
-                yield block
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            chunk = min(self.plan.chunk, len(clients))
-            advice = f"set compute.chunk to {chunk // 2} or less" if chunk > 1 else "one client alone is too much"
-            raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error
 
     def releases(
         self,
@@ -256,7 +212,7 @@ class Learner:
             ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
                 remembers other tensors than before, which no checkpoint could go on from.
         """
-        before = ServerState(torch.from_numpy(state.parameters), _as_tensors(state.server_memory))
+        before = ServerState(torch.from_numpy(state.parameters), as_tensors(state.server_memory))
         facts = RoundFacts(
             round_index=round_index,
             registered=len(self.population.sizes),
@@ -266,7 +222,7 @@ class Learner:
             learning_rate=self.learning_rate(round_index),
         )
         received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
-        kept = _as_tensors(state.optimizer_memory)
+        kept = as_tensors(state.optimizer_memory)
         after, memory = server_step(self.algorithm, self.server_optimizer, before, kept, received, facts)
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
@@ -286,7 +242,3 @@ class Learner:
 
 def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
     return {name: value.numpy() for name, value in tensors.items()}
-
-
-def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(value) for name, value in arrays.items()}

@@ -1,10 +1,11 @@
 """Local training of many clients at once."""
 
-from wirelessfl.learning.cohort.engine import BlockMap, Cohort, CohortPart, train_cohort
+from wirelessfl.learning.cohort.engine import BlockMap, Cohort, CohortPart, TrainingElsewhere, train_cohort
 from wirelessfl.learning.cohort.execution import ExecutionPlan, Precision, one_torch_thread
 from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.peak import BlockMemory
 from wirelessfl.learning.cohort.planning import client_bytes, cpu_chunks, cuda_chunk, fastest_chunk
+from wirelessfl.learning.cohort.sums import BlockSum, SummedBlock
 from wirelessfl.learning.cohort.training import (
     CohortBlock,
     GradientTransform,
@@ -17,6 +18,7 @@ from wirelessfl.learning.cohort.training import (
 __all__ = [
     "BlockMap",
     "BlockMemory",
+    "BlockSum",
     "Cohort",
     "CohortBlock",
     "CohortPart",
@@ -27,6 +29,8 @@ __all__ = [
     "PrivateStep",
     "SampleGradients",
     "StepContext",
+    "SummedBlock",
+    "TrainingElsewhere",
     "TransformState",
     "client_bytes",
     "cpu_chunks",

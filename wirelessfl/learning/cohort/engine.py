@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.batches import local_steps, plan_batches
@@ -19,6 +20,7 @@ from wirelessfl.learning.cohort.general import GeneralModels, StackedGradients
 from wirelessfl.learning.cohort.looped import LoopedGradients, LoopedModels, trains_client_by_client
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun, SampledModels, Trained, VoidSteps
 from wirelessfl.learning.cohort.stacked import ActivationSpace, SampleSpace, StackedModels, compile_program
+from wirelessfl.learning.cohort.sums import BlockSum, SummedBlock
 from wirelessfl.learning.cohort.training import (
     CohortBlock,
     GradientTransform,
@@ -30,6 +32,9 @@ from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.layout import image_format
 from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams
+
+Block = TypeVar("Block", default=CohortBlock)
+Block_co = TypeVar("Block_co", covariant=True, default=CohortBlock)
 
 
 def train_cohort(
@@ -46,8 +51,8 @@ def train_cohort(
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None = None,
     steps: NDArray[np.int64] | None = None,
     begin: NDArray[np.float32] | None = None,
-    elsewhere: "BlockMap | None" = None,
-) -> Iterator[CohortBlock]:
+    elsewhere: "BlockMap[Block] | None" = None,
+) -> Iterator[CohortBlock | Block]:
     """Updates of ``clients`` that train from the global model, block by block.
 
     Clients are sorted by their number of local steps, so that those of a block are alike, and each block is
@@ -110,11 +115,18 @@ def train_cohort(
     return (cohort.train_block(block) for block in blocks)
 
 
-class BlockMap(Protocol):
+class BlockMap(Protocol[Block_co]):
     """Training of the blocks of a cohort in other processes, in their order."""
 
-    def __call__(self, cohort: "Cohort", blocks: Sequence[NDArray[np.int64]]) -> Iterator[CohortBlock]:
+    def __call__(self, cohort: "Cohort", blocks: Sequence[NDArray[np.int64]]) -> Iterator[Block_co]:
         """The finished blocks, each of the clients at positions (k,), with the bits of `Cohort.train_block`."""
+
+
+class TrainingElsewhere(BlockMap, Protocol):
+    """The same, also for servers that need no single updates."""
+
+    def summing(self, total: BlockSum) -> BlockMap[SummedBlock]:
+        """Training of blocks of which the parts of a sum come back."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,7 @@ class CohortPart:
     """What a block of k clients needs beside data, model and what all blocks of a round share.
 
     Attributes:
+        positions: (k,) their places among the clients of the round.
         clients: (k,) the clients.
         steps: (k,) local steps.
         transform_state: Rows (k, ...) of the transform's state from earlier rounds; None where there are none.
@@ -130,6 +143,7 @@ class CohortPart:
         begin: (k, d) models to begin with; None for the global one.
     """
 
+    positions: NDArray[np.int64]
     clients: NDArray[np.int64]
     steps: NDArray[np.int64]
     transform_state: Mapping[str, NDArray[Any]] | None
@@ -160,6 +174,7 @@ class Cohort:
         """The part of the clients at ``positions`` (k,)."""
         rows, own = self.transform_state, LocalObjective() if self.objective is None else self.objective(positions)
         return CohortPart(
+            positions,
             self.clients[positions],
             self.steps[positions],
             None if rows is None else {name: values.numpy()[positions] for name, values in rows.items()},

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.learning.compression import ErrorFeedback, SparseMean
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import DDsgd, SlotPlan
 from wirelessfl.simulation.radio_records import UploadRecord
 from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.simulation.uplinks.base import AuditView, NoNoise
-from wirelessfl.simulation.uplinks.exact import ExactUplink
-from wirelessfl.simulation.uplinks.slot import Reception
+from wirelessfl.simulation.uplinks.exact import ExactUplink, WeightedSum
+from wirelessfl.simulation.uplinks.slot import Reception, single_updates
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,27 @@ class CapacityUplink(ExactUplink):
         return SlotPlan(senders=ready, silent=ready[:0], airtime=self.airtime)
 
     @override
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    def block_sum(self, this: Round, plan: SlotPlan) -> None:
+        """None: what is not sent of each update is kept."""
+
+    @override
+    def weighted_sum(self, this: Round, plan: SlotPlan) -> WeightedSum:
+        weight = self.registry.weight(this.clients[plan.senders])
+        return WeightedSum(plan.senders, weight, self.dimension, None, this.index)
+
+    @override
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """The weighted mean of what was sent; its release has no noise of the channel."""
         clients, budget = this.clients[plan.senders], self.registry.power_budget
         codec = SparseMean(self.code.kept(self.dimension, len(clients), budget))
-        weight = self.registry.weight(clients)
-        total, training = self.summed(plan, self._sent(codec, clients, blocks), weight)
+        of_senders = self.weighted_sum(this, plan)
+        total, training = self.summed(of_senders, self._sent(codec, clients, single_updates(blocks)))
         energy = np.full(len(clients), budget)
         joules = energy * self.joules_per_unit
         airtime = np.full(len(clients), self.airtime)
         this.uploads = UploadRecord(plan.senders, airtime, energy, joules, codec.bits(self.dimension))
         return Reception(
-            aggregate=total / weight.sum(),
+            aggregate=total / of_senders.weight.sum(),
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=joules,
             training=training,

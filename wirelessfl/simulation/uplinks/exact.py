@@ -1,27 +1,69 @@
 """Uplinks over which every update arrives exactly: the noise-free reference, and a server that adds the noise."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.learning.robust import CollectedRows, Combined, Mean, RobustRule, RowRule
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease, Release, RobustRelease
 from wirelessfl.privacy.mechanisms import server_weights
-from wirelessfl.radio import Link, Registry, SlotPlan, Superposition
+from wirelessfl.radio import Link, Registry, SlotPlan, SumParts, Superposition
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime
 from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Energy, Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, NotAuditable, Reading, ServerNoise
-from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink, single_updates
 from wirelessfl.streams import Streams
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSum:
+    """Sum Σ w_i Δ_i of updates that arrive exactly: a `BlockSum`.
+
+    Attributes:
+        senders: (k,) their positions among the clients of the round.
+        weight: (k,) w_i.
+        dimension: d.
+        central: clipping at the server; None where nothing is clipped there.
+        round_index: from 1.
+    """
+
+    senders: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    dimension: int
+    central: CentralNoise | None
+    round_index: int
+
+    def begun(self) -> Superposition:
+        """The sum without anybody."""
+        return Superposition(self.dimension)
+
+    def clipped(self, block: CohortBlock) -> CohortBlock:
+        """A block as it enters the sum."""
+        return block if self.central is None else self.central.clip_block(block, self.round_index)
+
+    def add(self, block: CohortBlock, total: Superposition) -> TrainingRecord:
+        """Addition of a block; the record of its training."""
+        sent = self.clipped(block)
+        total.add(sent.updates, self.weight[sent.positions].astype(np.complex128))
+        return TrainingRecord.of(self.senders[sent.positions], sent)
+
+    def part(self, block: CohortBlock) -> tuple[SumParts, TrainingRecord]:
+        """The sum of a block, and the record of its training."""
+        total = self.begun()
+        record = self.add(block, total)
+        return total.parts(), record
 
 
 @dataclass(frozen=True)
@@ -44,24 +86,41 @@ class ExactUplink(SlotUplink):
         """Plan in which all clients that reported are heard, at once."""
         return SlotPlan(senders=ready, silent=ready[:0], airtime=0.0)
 
+    @override
+    def block_sum(self, this: Round, plan: SlotPlan) -> WeightedSum | None:
+        """The weighted sum; None for a robust rule, which looks at single updates."""
+        return self.weighted_sum(this, plan) if isinstance(self.rule, Mean) else None
+
+    @abstractmethod
+    def weighted_sum(self, this: Round, plan: SlotPlan) -> WeightedSum:
+        """The sum of the senders' updates."""
+
     def summed(
-        self, plan: SlotPlan, blocks: Iterable[CohortBlock], weight: NDArray[np.float64]
+        self, total: WeightedSum, blocks: Iterable[CohortBlock | SummedBlock]
     ) -> tuple[NDArray[np.float64], tuple[TrainingRecord, ...]]:
-        """(d,) the sum of the senders' updates under (k,) weights, and the records of their training."""
-        total, training = Superposition(self.dimension), []
+        """(d,) the sum over the blocks, and the records of their training."""
+        air, training = total.begun(), list[TrainingRecord]()
         for block in blocks:
-            total.add(block.updates, weight[block.positions].astype(np.complex128))
-            training.append(TrainingRecord.of(plan.senders[block.positions], block))
-        return np.asarray(total.received(), dtype=np.float64), tuple(training)
+            match block:
+                case CohortBlock():
+                    training.append(total.add(block, air))
+                case SummedBlock():
+                    signal, record = block.part
+                    air.merge(signal)
+                    training.append(record)
+                case _:
+                    assert_never(block)
+        return np.asarray(air.received(), dtype=np.float64), tuple(training)
 
     def combined(
-        self, plan: SlotPlan, blocks: Iterable[CohortBlock], weight: NDArray[np.float64]
+        self, total: WeightedSum, blocks: Iterable[CohortBlock | SummedBlock]
     ) -> tuple[Combined | None, tuple[TrainingRecord, ...]]:
-        """What a robust rule makes of the senders' updates with (k,) weights, and the records of their training."""
-        rows, training = CollectedRows(self.rule, weight, self.dimension), []
-        for block in blocks:
-            rows.add(block.updates, block.positions)
-            training.append(TrainingRecord.of(plan.senders[block.positions], block))
+        """What a robust rule makes of the updates of the blocks, and the records of their training."""
+        rows, training = CollectedRows(self.rule, total.weight, self.dimension), []
+        for block in single_updates(blocks):
+            sent = total.clipped(block)
+            rows.add(sent.updates, sent.positions)
+            training.append(TrainingRecord.of(total.senders[sent.positions], sent))
         return rows.combined(), tuple(training)
 
 
@@ -69,16 +128,21 @@ class ExactUplink(SlotUplink):
 class IdealUplink(ExactUplink):
     """The noise-free reference: exact aggregation Σ p_i Δ_i / Σ p_i over those who reported, at no cost."""
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    @override
+    def weighted_sum(self, this: Round, plan: SlotPlan) -> WeightedSum:
+        weight = self.registry.weight(this.clients[plan.senders])
+        return WeightedSum(plan.senders, weight, self.dimension, None, this.index)
+
+    @override
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """The weighted mean, or that of a robust rule; its release has no noise, so that no guarantee holds."""
-        clients = this.clients[plan.senders]
-        weight = self.registry.weight(clients)
+        clients, of_senders = this.clients[plan.senders], self.weighted_sum(this, plan)
         if isinstance(self.rule, Mean):
-            total, training = self.summed(plan, blocks, weight)
-            total /= weight.sum()
+            total, training = self.summed(of_senders, blocks)
+            total /= of_senders.weight.sum()
             found: Combined | None = Combined(total, np.ones(len(clients)))
         else:
-            found, training = self.combined(plan, blocks, weight)
+            found, training = self.combined(of_senders, blocks)
         nothing = Combined(np.zeros(self.dimension), np.zeros(len(clients)))
         combined = nothing if found is None else found
         return Reception(
@@ -134,23 +198,28 @@ class TrustedServer(ExactUplink):
         """Every round is released."""
         return True
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    @override
+    def weighted_sum(self, this: Round, plan: SlotPlan) -> WeightedSum:
+        weight = self.registry.weight(this.clients[plan.senders])
+        weights = server_weights(weight, self.central.sample_rate)
+        return WeightedSum(plan.senders, weights, self.dimension, self.central, this.index)
+
+    @override
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """Σ (p_i/q) Δ_i + noise; the noise alone where nobody sends.
 
         A robust rule gives Δ in place of the sum, to which the same noise is added; of too few updates there is none.
         """
-        clients = this.clients[plan.senders]
-        weights = server_weights(self.registry.weight(clients), self.central.sample_rate)
-        clipped = (self.central.clip_block(block, this.index) for block in blocks)
+        clients, of_senders = this.clients[plan.senders], self.weighted_sum(this, plan)
         releases: tuple[Release, ...] = (self.central.release(this.index, clients, self.dimension),)
         kept, total = None, np.zeros(self.dimension)
         if isinstance(self.rule, Mean):
-            total, training = self.summed(plan, clipped, weights)
+            total, training = self.summed(of_senders, blocks)
         else:
-            found, training = self.combined(plan, clipped, weights)
+            found, training = self.combined(of_senders, blocks)
             kept = np.zeros(len(clients)) if found is None else found.kept
             if found is not None:  # scaled rows keep the sum within the bound that the noise is made for
-                total = found.value * weights.sum() if isinstance(self.rule, RowRule) else found.value
+                total = found.value * of_senders.weight.sum() if isinstance(self.rule, RowRule) else found.value
             if not isinstance(self.rule, RowRule):
                 releases = (RobustRelease(this.index, clients),)
         released = kept is None or isinstance(self.rule, RowRule) or bool(kept.any())

@@ -12,7 +12,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.learning import CohortBlock
+from wirelessfl.learning import BlockSum, CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.privacy import Release
 from wirelessfl.radio.slot_schedule import SlotPlan
 from wirelessfl.simulation.cell import Cell, TrainingTimes
@@ -139,17 +140,28 @@ class SlotUplink(ABC):
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan of the slot for the clients at the positions ``ready``; ``jammer`` is the position of one that jams."""
 
+    def block_sum(self, this: Round, plan: SlotPlan) -> BlockSum | None:
+        """The sum of the senders' signals, whose parts replace their blocks where others train them.
+
+        None where the server needs single updates, or where it would take more than the updates.
+        """
+        return None
+
     @abstractmethod
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """Reception of the updates, block by block, and the uplink's columns of the round."""
+        """Reception of the updates, block by block, and the uplink's columns of the round.
+
+        An uplink with a ``block_sum`` also takes summed blocks, whose parts are of that sum.
+        """
 
     def audit_view(self) -> AuditView:
         """View of the adversary in an audit, which each kind of uplink defines itself."""
         return NotAuditable(f"{type(self).__name__} does not say what an adversary hears of it (audit_view)")
 
-    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
+    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock] | Iterator[SummedBlock]:
         """Local training of those who send."""
-        return cell.train(this, plan.senders)
+        total = self.block_sum(this, plan)
+        return cell.train(this, plan.senders) if total is None else cell.train_for_sum(this, plan.senders, total)
 
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, wait for reports, open the slot, receive."""
@@ -169,7 +181,7 @@ class SlotUplink(ABC):
             yield cell.medium.occupy(spent_s)  # those in a deep fade say so before the round is over
             _pay_for_pilots(cell, this, plan, jamming)
             return Collected(plan.senders, plan.senders, None, (), spent_s)
-        blocks: Iterable[CohortBlock] = ()
+        blocks: Iterable[Any] = ()
         if len(plan.senders):
             blocks = self.train(cell, this, plan)  # workers train while the events of the slot pass by
         yield cell.medium.occupy(plan.airtime)
@@ -207,6 +219,14 @@ class SlotUplink(ABC):
         this.status[position] = Status.JAMMING
         env.process(jammer(cell.medium, int(this.clients[position]), slot_opens))
         return position
+
+
+def single_updates(blocks: Iterable[CohortBlock | SummedBlock]) -> Iterator[CohortBlock]:
+    """The blocks of an uplink that asks for no sum, ``SlotUplink.block_sum``."""
+    for block in blocks:
+        if isinstance(block, SummedBlock):
+            raise TypeError("an uplink that needs single updates asked for a sum of them")
+        yield block
 
 
 def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None) -> None:

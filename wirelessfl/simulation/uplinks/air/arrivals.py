@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import CentredPowerControl, LateArrival, NormScaledPowerControl, Superposition, TransmitPlan
+from wirelessfl.radio import (
+    CentredPowerControl,
+    LateArrival,
+    NormScaledPowerControl,
+    SumParts,
+    Superposition,
+    TransmitPlan,
+)
 from wirelessfl.radio.ris_fl import coordinate_means
 from wirelessfl.simulation.radio_records import TransmissionRecord
 from wirelessfl.simulation.records import TrainingRecord
@@ -36,22 +43,42 @@ class Received:
     transmissions: tuple[TransmissionRecord, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class ArrivedPart:
+    """The part of k senders in the signal of the only receiver, without noise.
+
+    Attributes:
+        positions: (k,) among the senders.
+        signal: of the sum.
+        training: of the k senders.
+        transmission: of the k senders.
+        norms: (k,) of the updates as they were sent.
+        means: (k,) of their coordinates, where these are told apart.
+    """
+
+    positions: NDArray[np.int64]
+    signal: SumParts
+    training: TrainingRecord
+    transmission: TransmissionRecord
+    norms: NDArray[np.float64]
+    means: NDArray[np.float64]
+
+
 class Arrivals:
-    """The signals at receivers with some noise (d,), of their own clients and of all others.
+    """The signals at receivers without noise, of their own clients and of all others.
 
     Args:
         transmitters: of the slot.
         late: how late the senders arrive, or None.
-        noise: at each receiver with senders; becomes its signal. Complex (A, m) where all antennas are read.
     """
 
-    def __init__(self, transmitters: Transmitters, late: LateArrival | None, noise: dict[int, NDArray[Any]]) -> None:
+    def __init__(self, transmitters: Transmitters, late: LateArrival | None) -> None:
         plan, self._several = transmitters.plan, len(transmitters.policies) > 1
         shape = (transmitters.air.dimension, transmitters.iq_packing, len(transmitters.ranges))
-        self._transmitters, self._late, self._noise = transmitters, late, noise
+        self._transmitters, self._late = transmitters, late
         self._array = EveryAntenna(plan.heard.shape[4], *shape) if transmitters.reads_antennas else None
-        self._own = {station: Superposition(*shape) for station in noise if self._array is None}
-        self._foreign = {station: Superposition(*shape) for station in noise if self._several}
+        self._own = {station: Superposition(*shape) for station in plan.transmit if self._array is None}
+        self._foreign = {station: Superposition(*shape) for station in plan.transmit if self._several}
         self._training, self._transmissions = list[TrainingRecord](), list[TransmissionRecord]()
         self._norms, self._means = np.zeros(len(plan.senders)), np.zeros(len(plan.senders))
 
@@ -77,9 +104,29 @@ class Arrivals:
         if transmitters.told_apart:
             self._means[positions] = coordinate_means(block.updates)
 
-    def finished(self) -> Received:
-        """The signals of all blocks together, with the noise."""
-        plan, transmissions, noise = self._transmitters.plan, self._transmissions, self._noise
+    def part(self, block: CohortBlock) -> ArrivedPart:
+        """The part of a block of senders in the signal of the only receiver."""
+        own = Arrivals(self._transmitters, self._late)
+        own.add(block)
+        ((_, air),), (training,), (transmission,) = own._own.items(), own._training, own._transmissions
+        here = block.positions
+        return ArrivedPart(here, air.parts(), training, transmission, own._norms[here], own._means[here])
+
+    def merge(self, part: ArrivedPart) -> None:
+        """Addition of a part that another process formed."""
+        ((_, air),) = self._own.items()
+        air.merge(part.signal)
+        self._training.append(part.training)
+        self._transmissions.append(part.transmission)
+        self._norms[part.positions], self._means[part.positions] = part.norms, part.means
+
+    def finished(self, noise: dict[int, NDArray[Any]]) -> Received:
+        """The signals of all blocks together.
+
+        Args:
+            noise: (d,) at each receiver with senders; becomes its signal. Complex (A, m) where all antennas are read.
+        """
+        plan, transmissions = self._transmitters.plan, self._transmissions
         arrived = {station: np.asarray(air.received()) for station, air in self._own.items()}
         interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in self._foreign.items()}
         louder, settled = 1.0, self._settled()

@@ -11,6 +11,7 @@ from torch import Tensor, from_numpy
 from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.learning.robust import CollectedRows, Combined, Mean, RobustRule
 from wirelessfl.privacy import AirRelease
 from wirelessfl.privacy.releases.air_slots import of_slots
@@ -22,7 +23,7 @@ from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, vouched
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
 from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise
-from wirelessfl.simulation.uplinks.slot import Reception
+from wirelessfl.simulation.uplinks.slot import Reception, single_updates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,16 +101,20 @@ class GroupedOverTheAir(OverTheAir):
         return [clients[group == number] for number in np.unique(group).tolist()]
 
     @override
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    def block_sum(self, this: Round, plan: SlotPlan) -> None:
+        """None: there are as many signals as groups."""
+
+    @override
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """Reception of all slots; the rule combines the means of the groups."""
         if not isinstance(plan, GroupedPlan):
             raise TypeError(f"slots over the air were planned by another uplink: {type(plan).__name__}")
         used = [at for at, slot in enumerate(plan.slots) if len(slot.senders)]
-        arrivals = {at: self.arrivals(this, plan.slots[at]) for at in used}
-        for block in blocks:
+        arrivals = {at: (self.arrivals(this, plan.slots[at]), self.noise(this, plan.slots[at])) for at in used}
+        for block in single_updates(blocks):
             for at, part in _by_slot(plan, block):
-                arrivals[at].add(part)
-        read = [self.reception(this, plan.slots[at], arrivals[at].finished()) for at in used]
+                arrivals[at][0].add(part)
+        read = [self.reception(this, plan.slots[at], signal.finished(own)) for at, (signal, own) in arrivals.items()]
         weights = np.array([plan.slots[at].links.own.weight.sum() for at in used])
         rows = CollectedRows(self.rule, weights, self.dimension)
         for at, slot in enumerate(read):

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import simpy
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.conformance import returned
-from wirelessfl.learning import CohortBlock
+from wirelessfl.learning import BlockSum, CohortBlock
+from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.privacy import AirRelease, Caveat
 from wirelessfl.privacy.releases import WaveformRelease
 from wirelessfl.radio import (
@@ -64,12 +65,22 @@ class OverTheAir(AirPlanner):
         return collected
 
     @override
-    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
+    def block_sum(self, this: Round, plan: SlotPlan) -> BlockSum | None:
+        """The signal of the only receiver, where it is linear in the updates and one block of one group of subcarriers.
+
+        Of several receivers there are as many signals; those of several blocks or groups are summed update by update.
+        """
+        linear = not isinstance(self.modulation, Waveform)
+        alone = len(self.policies) == 1 and len(self.ranges) == 1
+        return self.arrivals(this, self._mine(plan)) if linear and alone else None
+
+    @override
+    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock] | Iterator[SummedBlock]:
         """Local training from the global model, or from that of each client's edge."""
-        if self.edges is None:
-            yield from cell.train(this, plan.senders)
-            return
-        assert isinstance(plan, AirPlan)
+        return super().train(cell, this, plan) if self.edges is None else self._train_at_edges(cell, this, plan)
+
+    def _train_at_edges(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
+        assert isinstance(plan, AirPlan) and self.edges is not None
         models = self.edges.begin(cell.state.parameters)
         for station in plan.transmit:
             mine = np.flatnonzero(plan.links.serving == station)
@@ -78,10 +89,9 @@ class OverTheAir(AirPlanner):
                 yield replace(block, positions=mine[block.positions])
 
     @override
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """Reception: superposition, jamming and noise at every receiver, scaled back; the cells are put together."""
-        if not isinstance(plan, AirPlan):
-            raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
+        plan = self._mine(plan)
         received = self._received(this, plan, blocks)
         reception = self.reception(this, plan, received)
         parts = (self.receiver, self.modulation)
@@ -163,18 +173,31 @@ class OverTheAir(AirPlanner):
         constants = (self.air, self.ranges, self.iq_packing, self.joules_per_unit)
         return Transmitters(plan, self.policies, self.modulation, *constants, self.residuals)
 
-    def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
-        arrivals = self.arrivals(this, plan)
+    def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Received:
+        arrivals, noise = self.arrivals(this, plan), self.noise(this, plan)  # while the workers train
         for block in blocks:
-            arrivals.add(block)
-        return arrivals.finished()
+            match block:
+                case CohortBlock():
+                    arrivals.add(block)
+                case SummedBlock():
+                    arrivals.merge(block.part)
+                case _:
+                    assert_never(block)
+        return arrivals.finished(noise)
 
     def arrivals(self, this: Round, plan: AirPlan) -> Arrivals:
-        """The signals of a slot before the first sender; the noise is drawn while the workers train."""
-        late = self.network.late_arrival(this.clients[plan.senders], this.index)
-        transmitters = self._transmitters(plan)
-        draw = self._noise_of_antennas if transmitters.reads_antennas else self._noise
-        return Arrivals(transmitters, late, {station: draw(this.index, plan, station) for station in plan.transmit})
+        """The signals of a slot before the first sender."""
+        return Arrivals(self._transmitters(plan), self.network.late_arrival(this.clients[plan.senders], this.index))
+
+    def noise(self, this: Round, plan: AirPlan) -> dict[int, NDArray[Any]]:
+        """The noise at each receiver with senders: (d,), or complex (A, m) where all antennas are read."""
+        draw = self._noise_of_antennas if self._transmitters(plan).reads_antennas else self._noise
+        return {station: draw(this.index, plan, station) for station in plan.transmit}
+
+    def _mine(self, plan: SlotPlan) -> AirPlan:
+        if not isinstance(plan, AirPlan):
+            raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
+        return plan
 
     def _noise_of_antennas(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.complex128]:
         stream = self.network.streams.generator("array_noise", round_index, station)
