@@ -68,11 +68,11 @@ def compared(scenario: Scenario) -> Pickled:
         return made[0]
 
     ours, theirs = build_simulation(scenario, PLAN, elsewhere=elsewhere), build_simulation(scenario, PLAN)
-    rounds: list[list[Any]] = [[], []]
-    for simulation, seen in zip((ours, theirs), rounds, strict=True):
-        simulation.run(lambda this, _, seen=seen: seen.append(this.round))
+    rounds, others = list[Any](), list[Any]()
+    ours.run(lambda this, _: rounds.append(this.round))
+    theirs.run(lambda this, _: others.append(this.round))
     require_same(ours.state.as_mapping(), theirs.state.as_mapping())
-    for one, other in zip(*rounds, strict=True):
+    for one, other in zip(rounds, others, strict=True):
         for name in ("training", "transmissions"):
             records = [getattr(this, name) for this in (one, other)]
             for ours_, theirs_ in zip(*records, strict=True):
