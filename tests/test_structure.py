@@ -88,7 +88,7 @@ WITHOUT_A_CLOCK = {
     "records radio_records state assessment": "values that are passed between processes",
     "recorder": "turns the records of a round into columns of the trace",
     "personalisation": "personal models as the learner trains them",
-    "learner local_privacy local_training": "training as the server asks for it, with the rows that the state keeps of it",
+    "learner local_privacy local_training": "training as the server asks for it, with rows that the state keeps",
     "selection jobs": "selects around the jobs in flight",
     "rehearsal": "runs the simulation without training",
     "uplinks/exact uplinks/capacity": "wait as every uplink with a slot does, in uplinks/slot",
