@@ -3,9 +3,9 @@
 The one place where arrays cross between NumPy (state, radio, trace) and torch (training).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,19 +14,11 @@ from torch import Tensor
 
 from wirelessfl.conformance import given
 from wirelessfl.learning import (
-    Algorithm,
-    CohortBlock,
-    ExecutionPlan,
-    FlatModel,
-    LocalTraining,
-    Population,
     RoundFacts,
     ServerState,
     evaluate,
 )
-from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import empty_store
-from wirelessfl.learning.cohort import BlockSum, SummedBlock, TrainingElsewhere
 from wirelessfl.learning.fairness import ClientAccuracies
 from wirelessfl.learning.flat import INITIAL_MODEL
 from wirelessfl.learning.losses import local_losses
@@ -35,49 +27,25 @@ from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.learning.server_step import require_like, server_step
 from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.assessment import UNKNOWN, Assessment
-from wirelessfl.simulation.local_privacy import LocalPrivacy
-from wirelessfl.simulation.local_training import as_tensors, local_training
+from wirelessfl.simulation.local_training import LocalLearner, as_tensors
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.streams import Streams
 
 
-@dataclass(frozen=True)
-class Learner:
-    """Model, data and training of a run.
+@dataclass(frozen=True, kw_only=True)
+class Learner(LocalLearner):
+    """Model, data and training of a run: the clients' side, and the server's.
 
     Attributes:
-        model: the network as a function of one flat parameter vector.
-        population: the clients' data and the test set.
-        training: the clients' local training, at the learning rate before any schedule.
-        lr_schedule: first round of each factor on the learning rate, from round 1 on.
-        algorithm: the clients' objective and uploads, and how the server turns an aggregate into the next model.
-        server_optimizer: what the server makes of the aggregated update before.
-        private: clipping and noise of per-sample gradients, or None.
-        plan: device, threads, chunk and precision; recorded, so that a run can be repeated bit for bit.
-        streams: randomness of the run.
-        evaluate_every: rounds between two evaluations.
-        measures_drift: whether the spread of updates is measured.
-        rounds: number of rounds; the last one is always evaluated.
-        unvouched: code from outside that sees private data, in words; None without any.
-        pause: called between blocks of clients; may raise to give up the round in flight.
-        elsewhere: trains blocks in other processes; None for this one.
+        server_optimizer: What the server makes of the aggregated update before.
+        evaluate_every: Rounds between two evaluations.
+        rounds: Number of rounds; the last one is always evaluated.
+        unvouched: Code from outside that sees private data, in words; None without any.
     """
 
-    model: FlatModel
-    population: Population
-    training: LocalTraining
-    lr_schedule: Mapping[int, float]
-    algorithm: Algorithm
     server_optimizer: ServerOptimizer
-    private: LocalPrivacy | None
-    plan: ExecutionPlan
-    streams: Streams
     evaluate_every: int
-    measures_drift: bool
     rounds: int
-    pause: Callable[[], None]
     unvouched: str | None = None
-    elsewhere: TrainingElsewhere | None = None
 
     @property
     def dimension(self) -> int:
@@ -122,40 +90,6 @@ class Learner:
         local = samples * training.epochs if training.epochs is not None else batch * (training.steps or 0)
         return local * facts.passes + samples * facts.reads_gradients
 
-    def train(
-        self,
-        start: NDArray[np.float32],
-        state: SimulationState,
-        clients: NDArray[np.int64],
-        round_index: int,
-        steps: NDArray[np.int64] | None = None,
-    ) -> Iterator[CohortBlock]:
-        """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks; on a CPU it begins at once.
-
-        What a clipping rule or the algorithm keeps of each client from round to round is read from the state and
-        written back. ``steps`` are (n,) local steps, None for all that are planned.
-        """
-        return local_training(self, start, state, clients, round_index, steps, self.elsewhere)
-
-    @property
-    def sums_elsewhere(self) -> bool:
-        """Whether other processes train, and can form parts of a sum, as nothing else reads the updates."""
-        return self.elsewhere is not None and not (self.measures_drift or self.algorithm.facts().client_side)
-
-    def train_sums(
-        self,
-        start: NDArray[np.float32],
-        state: SimulationState,
-        clients: NDArray[np.int64],
-        round_index: int,
-        steps: NDArray[np.int64] | None,
-        total: BlockSum,
-    ) -> Iterator[SummedBlock]:
-        """As ``train``, with parts of a sum in place of updates, where ``sums_elsewhere``."""
-        assert self.elsewhere is not None
-        blocks = local_training(self, start, state, clients, round_index, steps, self.elsewhere.summing(total))
-        return cast("Iterator[SummedBlock]", blocks)
-
     def reported(
         self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int, reports: LossReports
     ) -> NDArray[np.float64]:
@@ -165,11 +99,6 @@ class Learner:
         found = local_losses(self.model, there, self.population, clients, reports.bound, batch)
         losses = found.rms if reports.statistic == "rms" else found.mean
         return reports.noised(losses, self.streams.nodes("selection_noise", round_index, clients))
-
-    def planned_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) local steps of clients that finish their training."""
-        training = self.training
-        return local_steps(self.population.sizes[clients], training.batch_size, training.epochs, training.steps)
 
     def releases(
         self,
@@ -189,11 +118,6 @@ class Learner:
         if self.unvouched is not None and not local:
             return (UnvouchedRelease(round_index, clients, self.unvouched),)
         return local
-
-    def learning_rate(self, round_index: int) -> float:
-        """η of a round."""
-        begun = [first for first in self.lr_schedule if first <= round_index]
-        return self.training.learning_rate * (self.lr_schedule[max(begun)] if begun else 1.0)
 
     def update(
         self,

@@ -1,10 +1,8 @@
 """Local training of the clients of a round, with what clipping rules and algorithms keep from round to round."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,97 +10,158 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning import CohortBlock, ServerState, train_cohort
+from wirelessfl.learning import (
+    Algorithm,
+    CohortBlock,
+    ExecutionPlan,
+    FlatModel,
+    LocalTraining,
+    Population,
+    ServerState,
+    train_cohort,
+)
+from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide
-from wirelessfl.learning.cohort import BlockMap
+from wirelessfl.learning.cohort import BlockMap, BlockSum, TrainingElsewhere
 from wirelessfl.learning.cohort.engine import Block
 from wirelessfl.learning.cohort.sums import SummedBlock
 from wirelessfl.learning.local_gradients import local_gradients
+from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
-
-if TYPE_CHECKING:
-    from wirelessfl.simulation.learner import Learner
+from wirelessfl.streams import Streams
 
 
-def local_training(
-    learner: Learner,
-    start: NDArray[np.float32],
-    state: SimulationState,
-    clients: NDArray[np.int64],
-    round_index: int,
-    steps: NDArray[np.int64] | None,
-    elsewhere: BlockMap[Block] | None,
-) -> Iterator[CohortBlock | Block]:
-    """Blocks of trained clients, in their order; on a CPU and elsewhere the training begins at once.
+@dataclass(frozen=True, kw_only=True)
+class LocalLearner:
+    """Model, data and local training of the clients.
 
-    Args:
-        learner: Model, data and training.
-        start: (d,) the model that they start from.
-        state: Of the simulation; rows of clients are read and written back.
-        clients: (n,) who trains.
-        round_index: From 1.
-        steps: (n,) local steps, None for all that are planned.
-        elsewhere: Trains the blocks in other processes; None for this one.
+    Attributes:
+        model: The network as a function of one flat parameter vector.
+        population: The clients' data and the test set.
+        training: The clients' local training, at the learning rate before any schedule.
+        lr_schedule: First round of each factor on the learning rate, from round 1 on.
+        algorithm: The clients' objective and uploads, and how the server turns an aggregate into the next model.
+        private: Clipping and noise of per-sample gradients, or None.
+        plan: Device, threads, chunk and precision; recorded, so that a run can be repeated bit for bit.
+        streams: Randomness of the run.
+        measures_drift: Whether the spread of updates is measured.
+        pause: Called between blocks of clients; may raise to give up the round in flight.
+        elsewhere: Trains blocks in other processes; None for this one.
     """
-    model = torch.from_numpy(start)
-    side = ClientSide(
-        learner.algorithm,
-        ServerState(model, as_tensors(state.server_memory)),
-        clients,
-        learner.planned_steps(clients) if steps is None else steps,
-        learner.learning_rate(round_index),
-        learner.training.clip,
-        state.client_rows,
-        torch.device(learner.plan.device),
-        lambda at, own: local_gradients(learner.model, at, learner.population, own),
-    )
-    sends_updates = not learner.algorithm.facts().client_side
-    clip = learner.training.clip if sends_updates else None
-    training = replace(learner.training, learning_rate=side.learning_rate, clip=clip)
-    transform = rows = None
-    if learner.private is not None:
-        transform = learner.private.transform(learner.model, model, state, round_index, learner.plan)
-        rows = learner.private.rows(transform, state, clients)
-    blocks = train_cohort(
-        learner.model,
-        model,
-        learner.population,
-        clients,
-        training,
-        learner.streams,
-        round_index,
-        learner.plan,
-        transform,
-        rows,
-        side.objective,
-        steps,
-        elsewhere=elsewhere,
-    )
-    if not sends_updates:  # sums are formed of updates as they are
-        blocks = map(side.finished, cast("Iterator[CohortBlock]", blocks))
-    return _taken(learner, blocks, state, clients, () if transform is None else transform.lasting)
 
+    model: FlatModel
+    population: Population
+    training: LocalTraining
+    lr_schedule: Mapping[int, float]
+    algorithm: Algorithm
+    private: LocalPrivacy | None
+    plan: ExecutionPlan
+    streams: Streams
+    measures_drift: bool
+    pause: Callable[[], None]
+    elsewhere: TrainingElsewhere | None = None
 
-def _taken(
-    learner: Learner,
-    blocks: Iterator[CohortBlock | Block],
-    state: SimulationState,
-    clients: NDArray[np.int64],
-    lasting: tuple[str, ...],
-) -> Iterator[CohortBlock | Block]:
-    # The blocks one by one; rows named ``lasting`` go back to the state. A chunk that a GPU does not hold is not halved
-    # on the way: it is part of the recorded plan, by which a run repeats bit for bit.
-    try:
-        for block in blocks:
-            learner.pause()
-            assert isinstance(block, CohortBlock | SummedBlock)
-            for name in lasting:
-                state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
-            yield block
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        chunk = min(learner.plan.chunk, len(clients))
-        advice = f"set compute.chunk to {chunk // 2} or less" if chunk > 1 else "one client alone is too much"
-        raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error
+    def planned_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) local steps of clients that finish their training."""
+        training = self.training
+        return local_steps(self.population.sizes[clients], training.batch_size, training.epochs, training.steps)
+
+    def learning_rate(self, round_index: int) -> float:
+        """η of a round."""
+        begun = [first for first in self.lr_schedule if first <= round_index]
+        return self.training.learning_rate * (self.lr_schedule[max(begun)] if begun else 1.0)
+
+    def train(
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None = None,
+    ) -> Iterator[CohortBlock]:
+        """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks; on a CPU it begins at once.
+
+        What a clipping rule or the algorithm keeps of each client from round to round is read from the state and
+        written back. ``steps`` are (n,) local steps, None for all that are planned.
+        """
+        return self._blocks(start, state, clients, round_index, steps, self.elsewhere)
+
+    @property
+    def sums_elsewhere(self) -> bool:
+        """Whether other processes train, and can form parts of a sum, as nothing else reads the updates."""
+        return self.elsewhere is not None and not (self.measures_drift or self.algorithm.facts().client_side)
+
+    def train_sums(
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None,
+        total: BlockSum,
+    ) -> Iterator[SummedBlock]:
+        """As ``train``, with parts of a sum in place of updates, where ``sums_elsewhere``."""
+        assert self.elsewhere is not None
+        blocks = self._blocks(start, state, clients, round_index, steps, self.elsewhere.summing(total))
+        return cast("Iterator[SummedBlock]", blocks)
+
+    def _blocks(
+        self,
+        start: NDArray[np.float32],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        round_index: int,
+        steps: NDArray[np.int64] | None,
+        elsewhere: BlockMap[Block] | None,
+    ) -> Iterator[CohortBlock | Block]:
+        model = torch.from_numpy(start)
+        side = ClientSide(
+            self.algorithm,
+            ServerState(model, as_tensors(state.server_memory)),
+            clients,
+            self.planned_steps(clients) if steps is None else steps,
+            self.learning_rate(round_index),
+            self.training.clip,
+            state.client_rows,
+            torch.device(self.plan.device),
+            lambda at, own: local_gradients(self.model, at, self.population, own),
+        )
+        sends_updates = not self.algorithm.facts().client_side
+        clip = self.training.clip if sends_updates else None
+        training = replace(self.training, learning_rate=side.learning_rate, clip=clip)
+        transform = rows = None
+        if self.private is not None:
+            transform = self.private.transform(self.model, model, state, round_index, self.plan)
+            rows = self.private.rows(transform, state, clients)
+        blocks = train_cohort(
+            *(self.model, model, self.population, clients, training, self.streams, round_index, self.plan),
+            *(transform, rows, side.objective, steps),
+            elsewhere=elsewhere,
+        )
+        if not sends_updates:  # sums are formed of updates as they are
+            blocks = map(side.finished, cast("Iterator[CohortBlock]", blocks))
+        return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
+
+    def _taken(
+        self,
+        blocks: Iterator[CohortBlock | Block],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        lasting: tuple[str, ...],
+    ) -> Iterator[CohortBlock | Block]:
+        # The blocks one by one; rows named ``lasting`` go back to the state. A chunk that a GPU does not hold is not
+        # halved on the way: it is part of the recorded plan, by which a run repeats bit for bit.
+        try:
+            for block in blocks:
+                self.pause()
+                assert isinstance(block, CohortBlock | SummedBlock)
+                for name in lasting:
+                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
+                yield block
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            chunk = min(self.plan.chunk, len(clients))
+            advice = f"set compute.chunk to {chunk // 2} or less" if chunk > 1 else "one client alone is too much"
+            raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error
 
 
 def as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
