@@ -62,6 +62,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
     "radio/superposition.py": {
         Finding("Superposition.received", "cpu"): "what the server heard: one vector a slot",
         Finding("row_norms", "cpu"): "one number a client, for powers that follow from norms",
+        Finding("_on_host", "cpu"): "the sum of a block that other processes trained, or that goes there: one vector",
         Finding("_like", "new_tensor"): "on the host, to be sent from pinned memory",
         Finding("_side_by_side", "tolist"): "edges of ranges, on the host",
     },
