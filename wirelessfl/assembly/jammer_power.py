@@ -38,6 +38,7 @@ from wirelessfl.radio.propagation.fading import AT_START
 from wirelessfl.scenario.jammer import Jammer
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
+from wirelessfl.simulation.uplinks.air.plan import noise_behind, read_behind
 from wirelessfl.streams import NodeStream, Streams
 
 _START = Moment(1, 0.0)
@@ -142,9 +143,10 @@ def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64
     found = uplink.network.slot_links(clients, _START, instants)
     weights = uplink.receiver.combine(found, 1, uplink.air)
     links, (policy,) = found.combined(weights[None]).rows(), uplink.policies
-    plan = given("power_control", policy, "plan", policy.plan(links, 1, uplink.air_of_all_rows), TransmitPlan)
+    read = read_behind(uplink.air_of_all_rows, noise_behind(uplink.receiver, weights[None], uplink.air))
+    plan = given("power_control", policy, "plan", policy.plan(links, 1, read), TransmitPlan)
     needed = jamming.calibration.required_noise_std(policy, plan, links.take(~plan.silent))
-    return jammer_gain_for_noise(needed, plan.server_gain, uplink.air.channel_noise_std)
+    return jammer_gain_for_noise(needed, plan.server_gain, read.channel_noise_std)
 
 
 def _probability_short(

@@ -41,6 +41,7 @@ from wirelessfl.scenario.base import External
 from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise
 from wirelessfl.scenario.power_control import MEASURED
 from wirelessfl.scenario.power_control import PowerControl as PowerControlSection
+from wirelessfl.scenario.reception import SumCombiner
 from wirelessfl.scenario.training import Sgd
 
 CHANNEL_NOISE_STD = 1.0
@@ -103,8 +104,14 @@ def cross_layer(
     """Cross-layer power control, with the server gain at which channel noise alone meets ε where it is ``auto``."""
     if server_gain == "auto":
         needed = noise_std_theorem(epsilon, scenario.privacy.delta, scenario.rounds, total_samples)
-        server_gain = server_gain_for_noise(needed, CHANNEL_NOISE_STD)
+        server_gain = server_gain_for_noise(needed, _read_noise_std(scenario))
     return CrossLayer(server_gain, backoff, rescale)
+
+
+def _read_noise_std(scenario: Scenario) -> float:
+    # What adds up behind the plain sum of A antennas; other combiners have the norm 1
+    receiver = getattr(scenario.uplink, "receiver", None)
+    return CHANNEL_NOISE_STD * (math.sqrt(receiver.antennas) if isinstance(receiver, SumCombiner) else 1.0)
 
 
 def lower_gain(

@@ -188,6 +188,7 @@ class Jamming:
         air: AirInterface,
         jammer_estimate: complex,
         antennas: AntennaLinks | None = None,
+        read_noise_std: float | None = None,
     ) -> tuple[TransmitPlan, float]:
         """The plan and the gain α_CJ of a slot.
 
@@ -199,6 +200,7 @@ class Jamming:
             jammer_estimate: ĥ_CJ, what the jammer believes its channel to be; what arrives follows the true one.
             antennas: the same links to each antenna of the receiver, group by group of subcarriers; None where there is
                 one of both.
+            read_noise_std: of the receiver behind its combiner; None where it is that of an antenna.
 
         Returns:
             The plan, with a lower α_u where power is short and ``lower_gain`` is asked for, and α_CJ.
@@ -208,7 +210,8 @@ class Jamming:
             if loudness is not None:
                 return self._hidden_from(antennas, loudness, policy, plan, links, air)
         required = self.calibration.required_noise_std(policy, plan, links)
-        wanted = jammer_gain_for_noise(required, plan.server_gain, air.channel_noise_std, jammer_estimate, self.margin)
+        read_std = air.channel_noise_std if read_noise_std is None else read_noise_std
+        wanted = jammer_gain_for_noise(required, plan.server_gain, read_std, jammer_estimate, self.margin)
         if antennas is not None:
             # The loudest client may be in another group of subcarriers than the weakest jamming
             loudness = self.loudness(policy, plan, links, antennas.sends)
@@ -216,7 +219,7 @@ class Jamming:
             if least <= self.gain_limit:
                 return plan, least
         gain = min(wanted, self.gain_limit)
-        noise_there = math.hypot(gain * abs(jammer_estimate), air.channel_noise_std)
+        noise_there = math.hypot(gain * abs(jammer_estimate), read_std)
         # Only a shortfall of the noise that is needed counts, not one of the margin on top of it.
         if self.on_shortfall == "lower_gain" and noise_there < required * plan.server_gain:
             enough = self.calibration.server_gain(noise_there, links)

@@ -189,6 +189,7 @@ class AnnouncedSlot:
         found: the links of n clients to all antennas of C receivers.
         weights: (C, R, F, A) the combiners.
         links: the links behind them.
+        noise_std: (C, R, F) receiver noise behind the combiners.
         sends: (n, R, F) where each client sends.
         transmit: what each receiver with senders announces, by its number.
     """
@@ -196,6 +197,7 @@ class AnnouncedSlot:
     found: CellLinks
     weights: NDArray[np.complex128]
     links: CellLinks
+    noise_std: NDArray[np.float64]
     sends: NDArray[np.bool_]
     transmit: dict[int, TransmitPlan]
 
@@ -236,15 +238,32 @@ def decoded(modulation: Modulation, signal: NDArray[np.float64], plan: TransmitP
     return returned("modulation", modulation, "decode", modulation.decode(signal, plan), shape)
 
 
+def read_behind(air: AirInterface, noise_std: NDArray[np.float64]) -> AirInterface:
+    """The uplink with the least of a receiver's noise (R, F) behind its combiner in place of that of an antenna."""
+    least = float(noise_std.min())
+    # A beam of norm 1 has that norm up to rounding
+    same = math.isclose(least, air.channel_noise_std, rel_tol=1e-12)
+    return air if same else replace(air, channel_noise_std=least)
+
+
 def announcements(
-    policies: Sequence[PowerControl], links: CellLinks, sends: NDArray[np.bool_], round_index: int, air: AirInterface
+    policies: Sequence[PowerControl],
+    links: CellLinks,
+    sends: NDArray[np.bool_],
+    round_index: int,
+    air: AirInterface,
+    noise_std: NDArray[np.float64],
 ) -> dict[int, TransmitPlan]:
-    """Transmit plans of receivers for clients that would send (n, R, F); the silent ones are taken out of it."""
+    """Transmit plans of receivers for clients that would send (n, R, F); the silent ones are taken out of it.
+
+    A power control knows the noise (C, R, F) behind the combiner of its receiver.
+    """
     transmit: dict[int, TransmitPlan] = {}
     for station in np.unique(links.serving[sends.any(axis=(1, 2))]).tolist():
         mine = np.flatnonzero(links.serving == station)
         heard = sends[mine]
-        plan = announced(policies[station], links.own.take(mine).rows().take(heard.ravel()), round_index, air)
+        rows, read = links.own.take(mine).rows().take(heard.ravel()), read_behind(air, noise_std[station])
+        plan = announced(policies[station], rows, round_index, read)
         heard[heard] = ~plan.silent
         sends[mine] = heard
         if heard.any():

@@ -33,7 +33,14 @@ from wirelessfl.simulation.radio_records import LinkRecord, TransmissionRecord
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.uplinks.air.excess import Excess
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, AnnouncedSlot, announcements, combiners, noise_behind
+from wirelessfl.simulation.uplinks.air.plan import (
+    AirPlan,
+    AnnouncedSlot,
+    announcements,
+    combiners,
+    noise_behind,
+    read_behind,
+)
 from wirelessfl.simulation.uplinks.air.ranges import Ranges
 from wirelessfl.simulation.uplinks.slot import SlotUplink
 
@@ -119,8 +126,12 @@ class AirPlanner(SlotUplink):
 
     @cached_property
     def air_of_all_rows(self) -> AirInterface:
-        """The uplink where every piece has a row: the noise of the whole slot against the signals of all rows."""
-        return replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
+        """The uplink where every estimate and group of subcarriers has a row: the noise of each against all rows.
+
+        An update has a part of its energy in each row, so that the noise of a slot counts as often as there are rows.
+        """
+        rows_of_a_client = self.schedule.estimates * self.network.clients.groups
+        return replace(self.air, dimension=self.air.dimension * rows_of_a_client)
 
     @override
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
@@ -147,7 +158,8 @@ class AirPlanner(SlotUplink):
             _, subcarriers, antennas = self.gain_shape
             apart = slot.each_antenna(jammer_link) if subcarriers * antennas > 1 else None
             weakest, policy = behind.equivalent.weakest_estimate, self.policies[station]
-            transmit[station], gain = self.jamming.agree(policy, plan, slot.rows, self.air, weakest, apart)
+            read_std = read_behind(self.air, slot.noise_std[station]).channel_noise_std
+            transmit[station], gain = self.jamming.agree(policy, plan, slot.rows, self.air, weakest, apart, read_std)
         failed = gain > 0 and self._jammer_fails(this.index)
         return AirPlan(
             senders=ready[sending],
@@ -160,7 +172,7 @@ class AirPlanner(SlotUplink):
             heard=found.channel[sending],
             sends=sends[sending],
             transmit=transmit,
-            noise_std=noise_behind(self.receiver, slot.weights, self.air),
+            noise_std=slot.noise_std,
             jammer=jammer_link,
             jammer_behind=behind,
             round_index=this.index,
@@ -189,8 +201,9 @@ class AirPlanner(SlotUplink):
         weights = combiners(self.receiver, found, len(self.policies), moment.round_index, self.air)
         links = found.combined(weights)
         sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
-        transmit = announcements(self.policies, links, sends, planned or moment.round_index, self.air_of_all_rows)
-        return AnnouncedSlot(found, weights, links, sends, transmit)
+        noise_std, planned = noise_behind(self.receiver, weights, self.air), planned or moment.round_index
+        transmit = announcements(self.policies, links, sends, planned, self.air_of_all_rows, noise_std)
+        return AnnouncedSlot(found, weights, links, noise_std, sends, transmit)
 
     def _jammer_link(self, this: Round, jammer: int | None, instants: Instants) -> JammerLink | None:
         if jammer is None:
