@@ -2,28 +2,25 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from wirelessfl.assembly.jammer_rehearsal import REHEARSED, against_all_antennas, loud_slots, share_behind_combiners
 from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.memory import forgotten
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import (
     AntennaGains,
-    AntennaLinks,
     BlockFading,
     ChannelSource,
     ExactCalibration,
     ExactStepCalibration,
     FadingModel,
-    ImportedFading,
     ImportedGains,
     Instants,
-    JammerLink,
     Jamming,
     Moment,
     Rayleigh,
@@ -42,8 +39,6 @@ from wirelessfl.simulation.uplinks.air.plan import noise_behind, read_behind
 from wirelessfl.streams import NodeStream, Streams
 
 _START = Moment(1, 0.0)
-_REHEARSED = 50
-"""Rounds that are planned ahead where a jammer has to hide clients from several antennas."""
 # Channel draws for a law without a closed form: the share is known to ±0.4 % at worst, at 99 %
 _DRAWS = 100_000
 # Slots drawn where a channel is estimated several times in each: the share is known to ±3 % at worst, at 99 %
@@ -59,6 +54,7 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
     that of a gamma law; other laws are drawn, and so are slots with an estimate for each piece, in which the weakest
     of them counts.
     With the exact calibration, a power control whose α_u changes or a jammer that moves, round 1 stands for all rounds.
+    Against several antennas rounds are rehearsed: E₁ is then that at |f^H h_CJ| = 1 behind the combiner.
 
     Returns:
         The probability, and E₁ in units of the normalised noise; both 0 where no jamming is needed.
@@ -68,7 +64,7 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
     network, jamming = uplink.network, uplink.jamming
     with forgotten(network.memories()):
         if uplink.receiver.antennas > 1:
-            rehearsed = _against_all_antennas(uplink, jamming, selection)
+            rehearsed = against_all_antennas(uplink, jamming, selection)
             if rehearsed is not None:
                 return rehearsed
         clients = selection.select(_START)
@@ -79,63 +75,11 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
         budget = jammer_energy(jamming.gain_limit, uplink.num_symbols, jamming.noise)
         if gain == 0.0 or np.isinf(budget):
             return 0.0, energy
+        if uplink.receiver.antennas > 1:
+            return share_behind_combiners(uplink, jamming, selection), energy
         rotating = ((network.clients,), clients[:_ROTATING])
         antennas, nodes = rotating if uplink.rotating_jammer else (network.jammer_antennas, np.zeros(1, np.int64))
         return _probability_short(antennas, nodes, energy / budget, network.streams, instants.estimates), energy
-
-
-@dataclass(frozen=True, eq=False)
-class _Slot:
-    # A rehearsed slot: links to all antennas, and the (m,) loudness that is to be at most 1 behind a whitening filter
-    antennas: AntennaLinks
-    loudness: NDArray[np.float64]
-
-
-def _against_all_antennas(
-    uplink: OverTheAir, jamming: Jamming, selection: ClientSelection
-) -> tuple[float, float] | None:
-    # The share of rehearsed rounds in which the jammer cannot hide the clients from all antennas, and the energy of
-    # the middle one of them, infinite where no power is enough; None for a calibration that does not look at them.
-    slots = _rehearsed(uplink, jamming, selection)
-    if slots is None:
-        return None
-    needed = [slot.antennas.hiding_gain(slot.loudness, uplink.air.channel_noise_std) for slot in slots]
-    if not needed:
-        return 0.0, 0.0
-    share = float(np.mean(np.isinf(needed) | (np.array(needed) > jamming.gain_limit * (1 + 1e-12))))
-    return share, jammer_energy(float(np.median(needed)), uplink.num_symbols, jamming.noise)
-
-
-def _rehearsed(uplink: OverTheAir, jamming: Jamming, selection: ClientSelection) -> list[_Slot] | None:
-    # The slots of rehearsed rounds; None for a calibration that does not look at all antennas.
-    network, calibration, slots = uplink.network, jamming.calibration, list[_Slot]()
-    if not isinstance(calibration, ExactCalibration | ExactStepCalibration):
-        return None
-    fading = network.clients.fading
-    # Drawn gains differ between rounds, those of a file between its snapshots
-    step_s = fading.channels.spacing_s(_REHEARSED) if isinstance(fading, ImportedFading) else 0.0
-    for round_index in range(1, _REHEARSED + 1):
-        moment = Moment(round_index, step_s * (round_index - 1))
-        clients = selection.select(moment)
-        instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
-        if len(clients) == 0:
-            continue
-        if uplink.rotating_jammer:
-            jams, clients = np.split(np.roll(clients, -round_index), [1])
-            link = network.slot_links(jams, moment, instants)
-            jammer = JammerLink.of([link])
-        else:
-            jammer = network.jammer_link(moment, instants)
-        # A policy may know nothing of rounds beyond the run
-        planned = (round_index - 1) % calibration.rounds + 1
-        for some in uplink.sharing_a_slot(np.sort(clients), round_index):
-            slot = uplink.announce(some, moment, instants, planned)
-            for station, plan in slot.transmit.items():
-                loudness = jamming.loudness(uplink.policies[station], plan, slot.rows, slot.sends)
-                if loudness is None:
-                    return None
-                slots.append(_Slot(slot.each_antenna(jammer), loudness))
-    return slots
 
 
 def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], instants: Instants) -> float:
@@ -220,7 +164,7 @@ def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: ClientSele
         met = _rounded_up(least)
         raise InfeasibleError(
             f"uplink.jammer.epsilon: found {jammer.epsilon:g} with {uplink.receiver.antennas} antennas, whose receiver "
-            f"nulls the jammer{antennas}: in {probability:.1%} of {_REHEARSED} rounds what it hears of a client beside "
+            f"nulls the jammer{antennas}: in {probability:.1%} of {REHEARSED} rounds what it hears of a client beside "
             "the jamming is louder than this target allows, however strong the jamming; allowed is "
             f"{jammer.max_shortfall:.1%} (uplink.jammer.max_shortfall), which holds from epsilon {met:g} on. Raise "
             "epsilon or uplink.jammer.antennas, lower uplink.power_control.server_gain or uplink.receiver.antennas"
@@ -243,7 +187,7 @@ def _least_epsilon(jammer: Jammer, uplink: OverTheAir, selection: ClientSelectio
     if jamming is None or not isinstance(jamming.calibration, ExactCalibration | ExactStepCalibration):
         return math.nan
     with forgotten(uplink.network.memories()):
-        slots = _rehearsed(uplink, jamming, selection) or []
+        slots = loud_slots(uplink, jamming, selection) or []
     floors = sorted((s.antennas.loudest(s.loudness, uplink.air.channel_noise_std) for s in slots), reverse=True)
     given_up = math.floor(jammer.max_shortfall * len(floors))
     floor = floors[given_up] if given_up < len(floors) else 0.0
