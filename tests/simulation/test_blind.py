@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
 import wirelessfl as wfl
@@ -15,7 +16,11 @@ from tests.simulation.test_waveforms import COMBINATIONS
 from wirelessfl.assembly import build_simulation
 from wirelessfl.cli import main
 from wirelessfl.errors import ScenarioError
+from wirelessfl.learning import CohortBlock
 from wirelessfl.scenario import Scenario
+from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
 
 
 def blind(**overrides: Any) -> Scenario:
@@ -68,3 +73,32 @@ def test_an_exact_replay(tmp_path: Path) -> None:
     assert np.isfinite(summary["clip_excess_db"])  # updates are sent as they are, against the clip
     result = CliRunner().invoke(main, ["replay", str(tmp_path / "out" / "trace.h5"), "--verify", "--json"])
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_coordinate_of_an_odd_number_is_read_in_both_quadratures(packed: bool) -> None:
+    """G = Σ_i f^H h_i Δ_i/K with f = Σ_j h_j/M, without noise; the last symbol carries one coordinate alone."""
+    scenario = small(
+        model__hidden=[3],
+        uplink__snr_db=250.0,
+        uplink__iq_packing=packed,
+        uplink__power_control={"policy": "no_csi"},
+        uplink__modulation={"scheme": "blind"},
+        uplink__receiver={"antennas": 5},
+    )
+    uplink, everybody = build_simulation(scenario, PLAN).deployment.uplink, np.arange(6)
+    assert isinstance(uplink, OverTheAir) and uplink.dimension % 2 == 1
+    this = Round(1, everybody)
+    plan = uplink.plan(this, everybody, None)
+    assert isinstance(plan, AirPlan)
+    updates = np.random.default_rng(0).standard_normal((6, uplink.dimension)).astype(np.float32)
+    updates /= np.linalg.norm(updates, axis=1, keepdims=True)
+    norm, loss = np.ones(6), np.zeros(6)
+    block = CohortBlock(everybody, torch.from_numpy(updates), norm_raw=norm, norm=norm, train_loss=loss)
+    found = uplink.receive(this, plan, [block]).aggregate
+    channel = plan.antenna_links.channel[:, 0, 0]
+    weights = channel @ (channel.sum(axis=0) / 5).conj() / 6
+    pairs = np.pad(updates.astype(np.float64), ((0, 0), (0, 1)))
+    symbols = weights @ (pairs[:, 0::2] + 1j * pairs[:, 1::2])
+    apart = np.stack([symbols.real, symbols.imag], axis=1).ravel()[:-1]
+    np.testing.assert_allclose(found, apart if packed else weights.real @ updates, rtol=1e-4, atol=1e-6)
