@@ -216,7 +216,7 @@ def test_the_stopwatch_trains_clients_of_middle_size_for_so_many_steps(monkeypat
         asked.append((arguments[3], arguments[4], arguments[7]))
         return train_cohort(*arguments, **options)
 
-    monkeypatch.setattr("wirelessfl.simulation.learner.train_cohort", note)
+    monkeypatch.setattr("wirelessfl.simulation.local_training.train_cohort", note)
     sizes = learner.population.sizes
     by_size = np.argsort(sizes, kind="stable")
     assert calibration.seconds_of_blocks(learner, learner.initial_state(0), by_size, 5, 3) > 0

@@ -81,7 +81,7 @@ def test_a_block_that_a_gpu_does_not_hold_is_refused_with_advice(
         raise torch.OutOfMemoryError("CUDA out of memory")
         yield
 
-    monkeypatch.setattr("wirelessfl.simulation.learner.train_cohort", out_of_memory)
+    monkeypatch.setattr("wirelessfl.simulation.local_training.train_cohort", out_of_memory)
     learner = build_simulation(small(), replace(PLAN, chunk=chunk)).deployment.learner
     assert isinstance(learner, Learner)
     state = learner.initial_state(0)

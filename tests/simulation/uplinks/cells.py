@@ -60,6 +60,7 @@ class Recorder:
     dimension: int
     unvouched: str | None = None
     measures_drift: bool = False
+    sums_elsewhere: bool = False
     trained: list[tuple[int, list[int]]] = field(default_factory=list)
     charged: list[tuple[int, list[int], SecureSum | None]] = field(default_factory=list)
     received: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)

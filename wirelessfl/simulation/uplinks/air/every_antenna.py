@@ -1,9 +1,8 @@
 """Noise-free complex signals at all antennas of a slot, summed over blocks of clients."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from wirelessfl.radio import LateArrival, Superposition
 
@@ -27,7 +26,7 @@ class EveryAntenna:
             [Superposition(dimension + self._padded, iq_packing, pieces) for _ in self._phases] for _ in range(antennas)
         ]
 
-    def add(self, symbols: Any, gains: NDArray[np.complex128], late: LateArrival | None) -> None:
+    def add(self, symbols: Tensor, gains: NDArray[np.complex128], late: LateArrival | None) -> None:
         """Addition of a block of symbols (k, n) with gains h α (A, k, T, F)."""
         if self._padded:
             whole = symbols.new_zeros((symbols.shape[0], symbols.shape[1] + 1))
