@@ -27,6 +27,7 @@ from wirelessfl.simulation.learner import Learner
 class Scaffold(Algorithm):
     """SCAFFOLD, option II (Karimireddy et al., ICML 2020), with means weighted by p_i."""
 
+    momentum: float  # of the local steps, as the scenario has it
     server_lr: float = 1.0
 
     def facts(self) -> AlgorithmFacts:
@@ -42,7 +43,9 @@ class Scaffold(Algorithm):
         return LocalObjective(correction=server.memory["control"] - rows.values["control"])
 
     def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
-        scale = 1.0 / (torch.from_numpy(outcome.steps)[:, None] * outcome.learning_rate)
+        left = torch.arange(1, int(outcome.steps.max()) + 1)  # steps in which a gradient moves the model
+        summed = ((1 - self.momentum**left) / (1 - self.momentum)).cumsum(0)[torch.from_numpy(outcome.steps) - 1]
+        scale = 1.0 / (summed[:, None] * outcome.learning_rate)
         control = rows.values["control"] - server.memory["control"] - scale * outcome.updates
         return replace(rows, values={"control": control.float()})
 
@@ -91,7 +94,10 @@ class PlainLoop:
     def _client(self, client: int, round_index: int) -> Tensor:
         own = self.controls.get(client, torch.zeros_like(self.control))
         update, steps = train_locally(self.learner, self.model, client, round_index, self.control - own)
-        new = own - self.control - update / (steps * self.learner.training.learning_rate)
+        training = self.learner.training
+        # By how much one gradient in each of the last k steps has moved the model, over η
+        summed = sum(sum(training.optimizer.decay**age for age in range(last)) for last in range(1, steps + 1))
+        new = own - self.control - update / (summed * training.learning_rate)
         self.controls[client] = new
         return torch.stack([update, new - own])
 
@@ -105,6 +111,7 @@ def train_locally(
     mu: float = 0.0,
     taken: int | None = None,
     begin: Tensor | None = None,
+    seen: list[Tensor] | None = None,
 ) -> tuple[Tensor, int]:
     """Δ (d,) of a client and its local steps, by nn.Module, autograd and torch.optim.SGD in double precision.
 
@@ -117,6 +124,7 @@ def train_locally(
         mu: weight of a proximal term.
         taken: local steps; None for all.
         begin: (d,) float64 model that it starts from; None for the global one.
+        seen: gets the gradients (d,) of the local steps, before anything is added to them.
     """
     training, module = learner.training, learner.model.replica(torch.device("cpu")).module.double()
     parameters = list(module.parameters())
@@ -131,6 +139,8 @@ def train_locally(
         rows = shard.index[0, batches.index[step, 0, : batches.counts[step, 0]]]
         loss = nn.functional.cross_entropy(module(shard.inputs[rows].double()), shard.targets[rows])
         gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
+        if seen is not None:
+            seen.append(gradient)
         moved = nn.utils.parameters_to_vector(parameters).detach() - model
         whole = gradient + correction + mu * moved
         parts = torch.split(whole, [parameter.numel() for parameter in parameters])

@@ -127,7 +127,7 @@ def test_a_resumed_run_keeps_its_control_variates_to_the_bit(uplink: str, tmp_pa
 
 
 def test_control_variates_conform() -> None:
-    check_algorithm(Scaffold())
+    check_algorithm(Scaffold(momentum=0.5))
 
 
 def test_local_noise_protects_what_is_kept_and_sent() -> None:
@@ -240,7 +240,7 @@ class WrongStep(Scaffold):
 @pytest.mark.parametrize("wrong", [WrongRows, WrongUpload, WideUpload, WrongStep])
 def test_an_algorithm_that_breaks_its_word_is_refused(wrong: type[Scaffold]) -> None:
     with pytest.raises(CheckFailed, match="not conforming"):
-        check_algorithm(wrong())
+        check_algorithm(wrong(momentum=0.5))
     name = f"tests.simulation.test_algorithms:{wrong.__name__}"
     with pytest.raises(ScenarioError, match=rf"training\.algorithm\.name: .*{wrong.__name__}"):
         run(controlled(uplink={"kind": "ideal"}, training__algorithm={"name": name}))

@@ -19,6 +19,7 @@ from wirelessfl.learning.conformance import check_algorithm
 from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.state import SimulationState
 from wirelessfl.trace import Status
 
 LOUD = {"kind": "over_the_air", "snr_db": 250.0, "clip": 40.0, "power_control": {"server_gain": 1e9}}
@@ -48,12 +49,13 @@ class Loop:
         return np.asarray(self.sizes[clients] / self.sizes.sum())
 
 
-def scaffold(loop: Loop, clients: list[int], number: int) -> None:
+def scaffold(loop: Loop, clients: list[int], number: int, momentum: float = MOMENTUM) -> None:
+    """Option II: a client keeps the mean of the gradients of its local steps, by their weights in its update."""
     shares, before, start = loop.shares(clients), loop.server, loop.model
     for client, share in zip(clients, shares, strict=True):
         own = loop.own(client)
         update, steps = train_locally(loop.learner, start, client, number, before - own)
-        change = -before - update / (steps * loop.rate)
+        change = -before - update / (sum(weights_of_gradients(steps, loop.rate, 0.0, momentum)) * loop.rate)
         loop.kept[client] = own + change
         loop.server = loop.server + share * change
         loop.model = loop.model + share / shares.sum() * update
@@ -170,6 +172,33 @@ def test_a_run_is_the_algorithm_of_the_paper(case: str, uplink: str) -> None:
         np.testing.assert_allclose(kept, loop.kept[int(client)], rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize("momentum", [0.0, MOMENTUM, 0.9])
+def test_a_control_variate_is_the_weighted_mean_of_the_gradients(momentum: float) -> None:
+    """c_i⁺ = Σ_k a_ik ∇F_i(w_k)/Σ_k a_ik at the models w_k that the client passed, whatever the momentum."""
+    changes: dict[str, Any] = {
+        "uplink": {"kind": "ideal"},
+        "training__algorithm": {"name": "scaffold"},
+        "training__optimizer": {"name": "sgd", "lr": 0.05, "momentum": momentum},
+    }
+    before, (after, rounds, _) = run(of_clients(**changes, rounds=2))[0].state, run(of_clients(**changes, rounds=3))
+    server, learner = torch.from_numpy(before.server_memory["control"]).double(), after.deployment.learner
+    assert isinstance(learner, Learner)
+    for client in rounds[-1].clients.tolist():
+        seen: list[Tensor] = []
+        start, correction = torch.from_numpy(before.parameters).double(), server - control_of(before, client)
+        _, steps = train_locally(learner, start, client, 3, correction, seen=seen)
+        weights = torch.tensor(weights_of_gradients(steps, 0.05, 0.0, momentum)).double()
+        wanted = weights @ torch.stack(seen) / weights.sum()
+        np.testing.assert_allclose(control_of(after.state, client), wanted, rtol=0, atol=1e-5 * float(wanted.norm()))
+
+
+def control_of(state: SimulationState, client: int) -> Tensor:
+    """c_i (d,), zero before a client has taken part."""
+    (place,) = np.nonzero(state.client_rows["client"] == client)
+    rows = torch.from_numpy(state.client_rows["control"]).double()
+    return rows[place].sum(dim=0)
+
+
 def test_unequal_local_steps_matter() -> None:
     """Else the test of FedNova would not tell it from FedAvg."""
     models = [
@@ -248,6 +277,10 @@ def test_they_conform(algorithm: Any) -> None:
         ),
         ({"training__algorithm": {"name": "scaffold", "option": 3}}, r"algorithm\.option: found 3; allowed: 1"),
         ({"training__algorithm": {"name": "feddyn", "alpha": 0.0}}, r"algorithm\.alpha: found 0"),
+        (
+            {"training__algorithm": {"name": "scaffold"}, "training__optimizer": {"name": "adam"}},
+            r"algorithm\.option: found 2 with training\.optimizer\.name: adam; allowed: 1, or the optimizer sgd",
+        ),
         (
             {"training__algorithm": {"name": "fednova"}, "training__optimizer": {"name": "adam"}},
             r"algorithm\.name: found fednova with training\.optimizer\.name: adam",

@@ -30,7 +30,7 @@ def fedavg(loop: Loop, clients: list[int], number: int, mu: float = 0.0) -> None
 
 ROUND: dict[str, Any] = {
     "fedavg": fedavg,
-    "scaffold": scaffold,
+    "scaffold": lambda loop, clients, number: scaffold(loop, clients, number, momentum=0.9),
     "fedprox": lambda loop, clients, number: fedavg(loop, clients, number, 0.01),
     "fednova": lambda loop, clients, number: fednova(loop, clients, number, momentum=0.9),
 }

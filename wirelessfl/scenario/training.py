@@ -132,6 +132,12 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
                 "2, or partial_work: false",
             ),
             (
+                isinstance(algorithm, Scaffold) and algorithm.option == 2 and not isinstance(self.optimizer, Sgd),
+                "algorithm.option",
+                f"2 with training.optimizer.name: {self.optimizer.name}",
+                "1, or the optimizer sgd, whose weights of gradients are known",
+            ),
+            (
                 isinstance(algorithm, FedNova) and not isinstance(self.optimizer, Sgd),
                 "algorithm.name",
                 f"fednova with training.optimizer.name: {self.optimizer.name}",

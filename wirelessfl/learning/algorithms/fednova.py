@@ -19,6 +19,7 @@ from wirelessfl.learning.algorithms.base import (
     ServerState,
 )
 from wirelessfl.learning.algorithms.fedprox import check_proximal_weight
+from wirelessfl.learning.algorithms.gradient_weights import summed_weights
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,5 @@ class FedNova(Algorithm):
         return replace(server, parameters=server.parameters + aggregate[0])
 
     def lengths(self, steps: NDArray[np.int64], learning_rate: float) -> NDArray[np.float64]:
-        """(k,) ‖a_i‖₁ after (k,) local steps at η.
-
-        ρ alone gives [τ − ρ(1 − ρ^τ)/(1 − ρ)]/(1 − ρ) and μ alone [1 − (1 − ημ)^τ]/(ημ). In general it is the sum of
-        |x_m| over m = 1 ... τ, x the response of v ← ρv + μx, x ← x − ηv to one gradient, over −η.
-        """
-        sums, velocity, moved = [0.0], 1.0, 1.0
-        for _ in range(int(steps.max(initial=0))):
-            sums.append(sums[-1] + abs(moved))
-            velocity = self.momentum * velocity - learning_rate * self.mu * moved
-            moved += velocity
-        return np.array(sums)[steps]
+        """(k,) ‖a_i‖₁ after (k,) local steps at η."""
+        return summed_weights(steps, self.momentum, learning_rate * self.mu)

@@ -19,6 +19,7 @@ from wirelessfl.learning.algorithms.base import (
     RoundFacts,
     ServerState,
 )
+from wirelessfl.learning.algorithms.gradient_weights import summed_weights
 
 
 @dataclass(frozen=True)
@@ -26,27 +27,33 @@ class Scaffold(Algorithm):
     """Karimireddy et al., "SCAFFOLD", ICML 2020, Algorithm 1, with means weighted by data.
 
     A client adds c − c_i to every gradient. After K_i local steps it keeps c_i⁺ = ∇F_i(w̄) over all its samples at the
-    received model (option I), or c_i⁺ = c_i − c − Δ_i/(K_i η) (option II). The server adds Σ p_i (c_i⁺ − c_i) over the
-    uploads to c. In option II Δc_i = −c − Δ_i/(K_i η), and one vector of a client says both.
+    received model (option I), or c_i⁺ = c_i − c − Δ_i/(‖a_i‖₁ η) (option II). The server adds Σ p_i (c_i⁺ − c_i) over
+    the uploads to c. In option II Δc_i = −c − Δ_i/(‖a_i‖₁ η), and one vector of a client says both.
+
+    ‖a_i‖₁ is the summed weight of the local gradients in −Δ_i/η: K_i, as in the paper, without momentum. With momentum,
+    which adds up the corrected gradients, c_i⁺ thereby remains a weighted mean of the client's gradients.
 
     Attributes:
         server_lr: η_g, factor on the mean update.
         payload: 2, and a client sends Δ_i and Δc_i; 1, and the server computes the mean of Δc_i from that of Δ_i,
             which needs option II and that all clients take equally many steps.
         option: 1 or 2.
+        momentum: ρ, momentum of the local steps.
 
     Raises:
-        ValueError: if η_g is not positive and finite, the payload or the option neither 1 nor 2, or the payload 1 with
-            option I.
+        ValueError: if η_g is not positive and finite, the payload or the option neither 1 nor 2, the payload 1 with
+            option I, or ρ outside [0, 1).
     """
 
     server_lr: float = 1.0
     payload: int = 2
     option: int = 2
+    momentum: float = 0.0
 
     def __post_init__(self) -> None:
         holds = 0 < self.server_lr < math.inf and {self.payload, self.option} <= {1, 2}
         precondition(holds, f"needs a positive server_lr, and a payload and an option of 1 or 2, not {self}")
+        precondition(0 <= self.momentum < 1, f"momentum must lie in [0, 1), not {self.momentum}")
         precondition(self.payload == 2 or self.option == 2, "option I needs a payload of 2: Δ_i does not tell ∇F_i(w̄)")
 
     @override
@@ -67,16 +74,16 @@ class Scaffold(Algorithm):
 
     @override
     def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
-        steps = torch.from_numpy(outcome.steps).to(outcome.updates)[:, None]
+        summed = torch.from_numpy(summed_weights(outcome.steps, self.momentum)).to(outcome.updates)[:, None]
         own = rows.values["control"]
         if self.option == 1:
             assert outcome.gradients is not None, "reads_gradients asks for them"
             control = outcome.gradients
         else:  # in one new matrix, in two passes over all models of a block
-            control = (own - server.memory["control"]).addcmul_(outcome.updates, -1 / (steps * outcome.learning_rate))
+            control = (own - server.memory["control"]).addcmul_(outcome.updates, -1 / (summed * outcome.learning_rate))
         if outcome.steps.all():
             return replace(rows, values={"control": control})
-        return replace(rows, values={"control": torch.where(steps > 0, control, own)})
+        return replace(rows, values={"control": torch.where(summed > 0, control, own)})
 
     @override
     def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
@@ -98,6 +105,6 @@ class Scaffold(Algorithm):
         return replace(server, parameters=server.parameters + self.server_lr * aggregate[0])
 
     def _change(self, control: Tensor, update: Tensor, facts: RoundFacts) -> Tensor:
-        # (d,) the mean of Δc_i = −c − Δ_i/(K η) from that of Δ_i
-        steps = int(facts.steps.max(initial=0))
-        return -control - update / (steps * facts.learning_rate) if steps else torch.zeros_like(control)
+        # (d,) the mean of Δc_i = −c − Δ_i/(‖a‖₁ η) from that of Δ_i
+        summed = float(summed_weights(facts.steps, self.momentum).max(initial=0.0))
+        return -control - update / (summed * facts.learning_rate) if summed else torch.zeros_like(control)
