@@ -97,7 +97,7 @@ WITHOUT_A_CLOCK = {
     "uplinks/air/antennas uplinks/air/observed uplinks/air/every_antenna uplinks/air/plan": "steps of a slot",
     "uplinks/air/arrivals uplinks/air/excess uplinks/air/joint_readings uplinks/air/planner": "steps of a slot",
     "uplinks/air/groups": "steps of slots, one after the other",
-    "uplinks/air/ranges uplinks/air/records uplinks/air/transmitters": "steps of a slot",
+    "uplinks/air/ranges uplinks/air/records uplinks/air/slot_noise uplinks/air/transmitters": "steps of a slot",
     "uplinks/digital/shared_band": "computes links when a round begins",
 }
 """Files of ``simulation`` that do not import SimPy, and why they are there."""

@@ -297,7 +297,7 @@ def test_the_audit_attacks_all_antennas(overrides: dict[str, Any]) -> None:
 
 def test_a_ledger_that_forgot_the_further_antennas_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "wirelessfl.simulation.uplinks.air.records.whitened_amplitude",
+        "wirelessfl.simulation.uplinks.air.slot_noise.whitened_amplitude",
         lambda channel, noise_std, jamming: np.abs(channel[..., 0]) / noise_std,
     )
     scenario = small(uplink__receiver={"antennas": 4, "combiner": "random"}, uplink__power_control={"server_gain": 2.0})

@@ -322,7 +322,7 @@ def test_the_audit_attacks_all_antennas_under_all_streams(antennas: int, streams
 def test_a_ledger_that_takes_the_streams_for_as_many_jammers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the whole power from each antenna the ledger would count more noise than there is."""
     monkeypatch.setattr(
-        "wirelessfl.simulation.uplinks.air.records.whitened_amplitude",
+        "wirelessfl.simulation.uplinks.air.slot_noise.whitened_amplitude",
         lambda channel, noise_std, jamming: whitened_amplitude(channel, noise_std, math.sqrt(4) * jamming),
     )
     scenario = jammed(2, 4, "random", {"epsilon": 1.0}, uplink__power_control={"server_gain": 50.0})

@@ -109,7 +109,7 @@ def test_two_antennas_null_a_jammer_and_one_does_not() -> None:
 # --- in a run -----------------------------------------------------------------------------------------------------
 
 
-def observed(place: Any = None, **changes: Any) -> Scenario:
+def observed(place: Any = None, colluding: int = 0, **changes: Any) -> Scenario:
     """Clients on a disc, weak enough for a finite ε."""
     setting: dict[str, Any] = {
         "rounds": 3,
@@ -118,7 +118,7 @@ def observed(place: Any = None, **changes: Any) -> Scenario:
         "uplink": {"kind": "over_the_air", "snr_db": -10.0},
     }
     privacy = {"adversary": "observer"} if place is None else {"observer": place}
-    return small(**setting | changes, privacy=privacy)
+    return small(**setting | changes, privacy={**privacy, "colluding": colluding})
 
 
 def epsilon_of(scenario: Scenario) -> float:
@@ -168,7 +168,7 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
     noise_e = 10 ** ((7.0 - 5.0) / 20)
     gains = uplink._transmitters(plan).at_the_clip.tx_gain
     blocks, groups = plan.heard.shape[2:4]
-    mu = np.zeros(len(plan.senders))
+    mu, alone = np.zeros(len(plan.senders)), np.zeros(len(plan.senders))
     for client, block, group in np.ndindex(len(plan.senders), blocks, groups):
         at = min(block, gains.shape[1] - 1)
         gain, overheard = gains[client, at, group], plan.overheard.channel[client, block, group]
@@ -183,8 +183,12 @@ def test_the_ledger_counts_the_explicit_covariance(changes: dict[str, Any]) -> N
         turned = heard * gain  # which receivers read the real part of
         distance = explicit(turned, jamming, uplink.iq_packing, len(cells)) * uplink.air.clip
         mu[client] = max(float(mu[client]), distance)
+        unjammed = explicit(turned, None, uplink.iq_packing, len(cells)) * uplink.air.clip
+        alone[client] = max(float(alone[client]), unjammed)
     found = release.received_bound / release.accounted_noise_std  # type: ignore[attr-defined]
     np.testing.assert_allclose(found, mu, rtol=1e-9)
+    found = release.received_bound / release.unjammed_noise_std  # type: ignore[attr-defined]
+    np.testing.assert_allclose(found, alone, rtol=1e-9)  # of colluders who know the jamming
 
 
 def test_far_away_the_models_alone_tell() -> None:
@@ -205,6 +209,19 @@ def test_a_jammer_beside_the_observer_helps() -> None:
         for where in ([150.0, 140.0], [-150.0, -140.0])
     ]
     assert found[0] < found[1]
+
+
+@pytest.mark.parametrize("observer", [None, {"position_m": [60.0, 20.0], "antennas": 2}])
+@pytest.mark.parametrize("kind", ["single_cell", "multi_cell", "hierarchical"])
+def test_colluders_without_a_jammer_know_no_noise(kind: str, observer: Any) -> None:
+    """Each client's ε stays what it is: nobody but receivers adds noise."""
+    topology = {"kind": kind} if kind == "single_cell" else {**CELLS, "kind": kind}
+    found = [
+        run(observed(observer, colluding, rounds=1, topology=topology))[0].ledger.client_epsilons()[1]
+        for colluding in (0, 1)
+    ]
+    assert len(np.unique(found[0])) > 2
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
 
 
 def test_a_place_changes_neither_model_nor_channels() -> None:

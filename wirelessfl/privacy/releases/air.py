@@ -42,7 +42,9 @@ class AirRelease(Record):
         effective_noise_std: σ_m per real dimension, as the theorem has it.
         accounted_noise_std: () or (n,) what the adversary cannot remove of it, with jamming. Real-valued jamming that
             can be partly nulled counts in part only; interference from other cells does not count.
-        unjammed_noise_std: σ_c/α_u, the receiver's own noise. It is all that counts against colluders.
+        unjammed_noise_std: σ_c/α_u, the receiver's own noise. It is all that counts against colluders. Where several
+            receivers or an observer hear a client, R_i is what a receiver with that noise would have to read to learn
+            as much without jamming.
         csi_ratio: (n,) or scalar |h_i/ĥ_i|; the adversary sees both quadratures.
         rule: ``whole_update`` for any local training whose update is clipped to τ. ``gradient_step`` for one step
             of per-sample-clipped gradients, τ = η clip, with no momentum or optimizer state carried over.

@@ -1,9 +1,8 @@
-"""The noise of a slot over the air, as theorems have it and as the ledger counts it, and the records of the slot."""
+"""The records of a slot over the air, for the trace and for the ledger."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,136 +11,18 @@ from numpy.typing import NDArray
 from wirelessfl.privacy import AirRelease, AirTheorem
 from wirelessfl.radio import (
     Jamming,
-    LateArrival,
     Overheard,
-    WorstPiece,
-    accounted_noise_std,
-    effective_noise_std,
     largest_csi_ratio,
     received_amplitude,
-    whitened_amplitude,
     worst_over_pieces,
 )
 from wirelessfl.simulation.radio_records import SlotRecord, TransmissionRecord
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.air.arrivals import Received
 from wirelessfl.simulation.uplinks.air.observed import observed_std
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, caveat
+from wirelessfl.simulation.uplinks.air.plan import caveat
+from wirelessfl.simulation.uplinks.air.slot_noise import SlotNoise, View
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
-
-
-@dataclass(frozen=True, eq=False)
-class SlotNoise:
-    """Noise that hides the signals of a slot of T blocks and F groups of subcarriers, in units of y at the largest α_u.
-
-    Attributes:
-        plan: of the slot.
-        antenna_noise_std: σ_c at each antenna.
-        jamming: how the jammer jams, or None.
-        late: how late the senders arrive, or None.
-        num_symbols: channel uses of the slot.
-    """
-
-    plan: AirPlan
-    antenna_noise_std: float
-    jamming: Jamming | None
-    late: LateArrival | None
-    num_symbols: int
-
-    @cached_property
-    def unjammed_std(self) -> float:
-        """σ_c/α_u, the least over receivers, blocks and subcarriers."""
-        return float(self.plan.noise_std.min()) / self.plan.loudest.server_gain
-
-    @cached_property
-    def published_std(self) -> float:
-        """σ_m, the least over the slot."""
-        jammer = None if self.plan.jammer_behind is None else self.plan.jammer_behind.equivalent
-        weakest = 0j if jammer is None else complex(jammer.channel.flat[np.abs(jammer.channel).argmin()])
-        noise_std = float(self.plan.noise_std.min())
-        return effective_noise_std(self.plan.jammer_gain, weakest, self.plan.loudest.server_gain, noise_std)
-
-    def counted_std(self, later: int = 0) -> NDArray[np.float64]:
-        """(T, F) noise that the adversary cannot remove, against the client that it protects least.
-
-        Args:
-            later: how many blocks after its own the signal of each block is heard, in the last one at most.
-        """
-        plan, own = self.plan, self.plan.links.own
-        if plan.jammer_behind is None or self.jamming is None:
-            return np.full(own.channel.shape[1:3], self.unjammed_std)
-        under = np.minimum(np.arange(own.pieces) + later, own.pieces - 1)
-        jammer = plan.jammer_behind.equivalent
-        by_client = accounted_noise_std(
-            plan.jammer_gain,
-            jammer.channel[under, ..., 0],
-            plan.loudest.server_gain,
-            float(plan.noise_std.min()),
-            self.jamming.noise,
-            jammer.phase_error[under, ..., 0] - self._phase_errors(),
-        )
-        return np.asarray(by_client.min(axis=(0, 3)))
-
-    def hiding_std(self) -> NDArray[np.float64]:
-        """(T, F) noise that hides the signal of each block and group of subcarriers.
-
-        A late single carrier is heard in the next block as well, where the jammer may arrive with less.
-        """
-        own = self.counted_std()
-        if self.late is None or self.late.subcarriers is not None:
-            return own
-        return np.minimum(own, self.counted_std(later=1))
-
-    @cached_property
-    def louder(self) -> NDArray[np.float64] | float:
-        """(k, T, F) ‖h‖/|fᴴh|: by how much louder a client arrives at all antennas than the server reads it; or 1."""
-        if self.plan.heard.shape[4] == 1:
-            return 1.0
-        return np.asarray(np.linalg.norm(self._everywhere, axis=3) / self._read)
-
-    def visible_std(self) -> NDArray[np.float64]:
-        """(k, T, F) the noise under which an adversary's best combiner hears a client.
-
-        The adversary has all antennas of all receivers: it knows what arrives at them with the signal-to-noise ratio
-        behind a whitening filter. Beside the noise of several receivers with one antenna each stands what a client's
-        own one reads, beside that of arrays what arrives at all antennas.
-        """
-        _, receivers, _, _, antennas = self.plan.heard.shape
-        if receivers == antennas == 1:
-            return np.broadcast_to(self.hiding_std(), self._read.shape)
-        if antennas == 1:
-            return np.asarray(self.hiding_std() * self._read / np.linalg.norm(self._everywhere, axis=3))
-        amplitude = np.zeros(self._read.shape)
-        for jamming in self._received_jamming():
-            amplitude = np.maximum(amplitude, whitened_amplitude(self._everywhere, self.antenna_noise_std, jamming))
-        return np.asarray(self._read * self.louder / amplitude / self.plan.loudest.server_gain)
-
-    @cached_property
-    def _read(self) -> NDArray[np.float64]:
-        # (k, T, F) |fᴴh| of each client's own receiver
-        return np.abs(self.plan.links.own.channel.squeeze(axis=3))
-
-    @cached_property
-    def _everywhere(self) -> NDArray[np.complex128]:
-        # (k, T, F, C A) channels to all antennas of all receivers
-        heard = self.plan.heard.transpose(0, 2, 3, 1, 4)
-        return heard.reshape(*heard.shape[:3], -1)
-
-    def _received_jamming(self) -> Iterator[NDArray[np.complex128] | None]:
-        # (T, F, A, N) jamming under which each block is heard, and of late arrival on a single carrier that of the next
-        if self.plan.jammer is None or self.jamming is None:
-            yield None
-            return
-        received = self.plan.jammer_gain * self.plan.jammer.parts
-        yield received
-        if self.late is not None and self.late.subcarriers is None:
-            yield np.concatenate([received[1:], received[-1:]])
-
-    def _phase_errors(self) -> NDArray[np.float64]:
-        # (k, T, F, S) radians off the real axis at which signals arrive, on the S subcarriers that timing turns
-        own, late = self.plan.links.own, self.late
-        mismatch = own.channel / own.estimate
-        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, None, :])
 
 
 def slot_record(
@@ -202,13 +83,13 @@ def air_release(
     at_the_clip = transmitters.at_the_clip
     counted = transmitters.credited(at_the_clip)
     louder = noise.louder if plan.overheard is None else 1.0
-    received = received_amplitude(own, at_the_clip, plan.loudest, louder)
     backoff = counted.backoff if is_public else over_clients(transmissions, "backoff", len(this.clients))[plan.senders]
+    csi_ratio = largest_csi_ratio(own, counted, louder)
     if plan.overheard is None:
-        worst = worst_over_pieces(received, noise.visible_std())
-        unjammed = noise.antenna_noise_std / plan.loudest.server_gain if plan.heard.shape[4] > 1 else noise.unjammed_std
+        view = noise.seen_by_receivers(received_amplitude(own, at_the_clip, plan.loudest, louder), csi_ratio)
     else:
-        worst, unjammed = _observed_worst(transmitters, received, plan.overheard, noise.jamming is not None)
+        jams = noise.jamming is not None
+        view = _observed_view(transmitters, plan.overheard, jams, csi_ratio, noise.unjammed_std)
     gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
     most = samples.max(initial=0) if gradient_step is None else gradient_step
     return AirRelease(
@@ -216,11 +97,8 @@ def air_release(
         clients=this.clients[plan.senders],
         weight=own.weight,
         backoff=backoff * (plan.loudest.server_gain / gain),
-        received_bound=worst.received_bound,
         effective_noise_std=noise.published_std,
-        accounted_noise_std=worst.noise_std,
-        unjammed_noise_std=float(worst.noise_std.min()) if noise.jamming is None else unjammed,
-        csi_ratio=largest_csi_ratio(own, counted, louder),
+        **vars(view),
         backoff_is_public=is_public,
         caveat=next(filter(None, map(caveat, policies)), None),
         theorem=theorem,
@@ -240,24 +118,22 @@ def observed_release(
         overheard: channels of the senders to the other one.
         jamming: how the jammer jams, or None.
     """
-    received = received_amplitude(transmitters.plan.links.own, transmitters.at_the_clip, transmitters.plan.loudest, 1.0)
-    worst, unjammed = _observed_worst(transmitters, received, overheard, jamming is not None)
-    return replace(
-        release,
-        received_bound=worst.received_bound,
-        accounted_noise_std=worst.noise_std,
-        unjammed_noise_std=unjammed,
-    )
+    counted = transmitters.credited(transmitters.at_the_clip)
+    csi_ratio = largest_csi_ratio(transmitters.plan.links.own, counted)
+    noise_std = release.unjammed_noise_std
+    return replace(release, **vars(_observed_view(transmitters, overheard, jamming is not None, csi_ratio, noise_std)))
 
 
-def _observed_worst(
-    transmitters: Transmitters, received: NDArray[np.float64], overheard: Overheard, jams: bool
-) -> tuple[WorstPiece, float]:
-    # The clients' worst pieces in a joint view, and the least noise of all against one who knows the jamming
+def _observed_view(
+    transmitters: Transmitters, overheard: Overheard, jams: bool, csi_ratio: NDArray[np.float64], noise_std: float
+) -> View:
+    # What an observer has of the clients in a joint view, in units of the receivers' own noise σ_c/α_u
+    plan = transmitters.plan
+    received = received_amplitude(plan.links.own, transmitters.at_the_clip, plan.loudest)
     worst = alone = worst_over_pieces(received, observed_std(transmitters, overheard))
     if jams:
         alone = worst_over_pieces(received, observed_std(transmitters, overheard, jammed=False))
-    return worst, float(alone.noise_std.min())
+    return View.of(worst, csi_ratio, alone.noise_std, noise_std)
 
 
 def over_clients(records: Sequence[Any], name: str, count: int) -> NDArray[np.float64]:

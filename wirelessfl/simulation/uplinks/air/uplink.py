@@ -35,12 +35,12 @@ from wirelessfl.simulation.uplinks.air.plan import AirPlan, decoded, vouched
 from wirelessfl.simulation.uplinks.air.planner import AirPlanner
 from wirelessfl.simulation.uplinks.air.ranges import renormalised, scale_ranges
 from wirelessfl.simulation.uplinks.air.records import (
-    SlotNoise,
     air_release,
     observed_release,
     over_clients,
     slot_record,
 )
+from wirelessfl.simulation.uplinks.air.slot_noise import SlotNoise
 from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
 from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, NotAuditable, Reading
 from wirelessfl.simulation.uplinks.slot import Reception
