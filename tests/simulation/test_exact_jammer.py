@@ -128,3 +128,22 @@ def test_a_target_below_the_floor_is_refused_with_the_least_that_is_met(antennas
     assert found is not None and caught.value.exit_code == 3
     assert least * (1 - 1e-6) <= float(found[1]) <= 1.01 * least
     build_simulation(jammed(antennas, streams, refused | {"epsilon": float(found[1])}, **setting), PLAN)
+
+
+@pytest.mark.parametrize("role", ["external", "rotating"])
+def test_no_jamming_is_calibrated_against_colluders(role: str) -> None:
+    """The ledger counts none against them: what α_CJ is does not matter to ε."""
+    costs = []
+    for margin in (1.0, 100.0):
+        theorem = {"calibration": "theorem", "role": role, "margin": margin}
+        simulation = build_simulation(jammed(1, 1, theorem, privacy__colluding=1), PLAN)
+        uplink, ledger = simulation.deployment.uplink, simulation.ledger
+        assert isinstance(uplink, OverTheAir)
+        this = Round(1, np.arange(uplink.network.registry.count))
+        plan = uplink.plan_later(this, np.arange(1, len(this.clients)), 0 if role == "rotating" else None, 0.0)
+        assert plan.jammer_gain > 0
+        (release,) = uplink.receive(this, plan, []).releases
+        costs.append(release.accounted(ledger.facts, ledger.statement).mu_squared)
+    np.testing.assert_array_equal(costs[0], costs[1])
+    with pytest.raises(InfeasibleError, match=r"calibration: found exact with privacy\.colluding: 1; a coll"):
+        build_simulation(jammed(1, 1, {"role": role}, privacy__colluding=1), PLAN)

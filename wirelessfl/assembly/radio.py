@@ -200,10 +200,10 @@ def build_jamming(
     jammer = uplink.jammer
     if jammer is None:
         return None
-    if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
+    if jammer.calibration == "exact" and statement.colluding:  # the ledger then counts no jamming of either role
         raise InfeasibleError(
-            "uplink.jammer.calibration: found exact with colluding clients, one of which may be the jammer; "
-            "its noise then protects nobody, and no jammer power meets the target"
+            f"uplink.jammer.calibration: found exact with privacy.colluding: {statement.colluding}; a colluding party "
+            "may be the jammer: its noise then protects nobody, and no jammer power meets the target"
         )
     non_expansive, epsilon = is_non_expansive(policy), jammer.epsilon
     limit = math.inf
