@@ -19,7 +19,7 @@ from wirelessfl.scenario import (
     parse_scenario,
     resolve_scenario,
 )
-from wirelessfl.scenario.base import LARGEST_SINGLE
+from wirelessfl.scenario.base import LARGEST_SINGLE, LEAST_NORM
 from wirelessfl.study import load_study
 
 
@@ -67,6 +67,8 @@ def test_the_issue_s_large_population_loads() -> None:
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=1e-300, max_value=1e300)
 single = st.floats(min_value=1e-300, max_value=LARGEST_SINGLE)
+norms = st.floats(min_value=LEAST_NORM, max_value=LARGEST_SINGLE)
+gains = st.floats(min_value=1e-100, max_value=1e100)
 waits = st.floats(min_value=1e-300, max_value=1e12)
 counts = st.integers(1, 10**9)
 steps = st.dictionaries(st.integers(2, 10**6), single, max_size=3).flatmap(
@@ -88,8 +90,8 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "training.optimizer": st.sampled_from([{"name": "adam"}, {"name": "adagrad", "eps": 1e-5}]),
     "training.lr_schedule": st.none() | steps,
     "training.steps": counts,
-    "uplink": (st.none() | finite).map(lambda clip: {"kind": "ideal", "clip": clip})
-    | finite.map(lambda gain: {"power_control": {"server_gain": gain}, "jammer": {}}),
+    "uplink": (st.none() | norms).map(lambda clip: {"kind": "ideal", "clip": clip})
+    | gains.map(lambda gain: {"power_control": {"server_gain": gain}, "jammer": {}}),
     "timing.wait_for": st.floats(0.01, 1).map(lambda share: {"fraction": share}) | st.just("all"),
     "timing.deadline_s": st.none() | waits,
     "trace": st.integers(1, 10**6).map(lambda every: {"models": f"every {every}", "events": False}),

@@ -56,7 +56,7 @@ BAD = {
     "training: {privacy: {mechanism: gausian}}": "training.privacy.mechanism: found gausian; allowed: none | gaussian | "
     "wavelet | zcdp | package.module:Name; did you mean gaussian?",
     "training: {privacy: {mechanism: gaussian, clip: 0}}": "training.privacy.clip: found 0; allowed: a number above 0",
-    "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number of at least 1e-09 or null",
+    "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number from 1e-09 to 1e+100 or null",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"
     f" {FADINGS}; did you mean {{model: rayleigh}}?",
     "model: null": "model: found null; allowed: a mapping such as {name: mlp}; name: mlp |",
@@ -72,8 +72,8 @@ BAD = {
     "rounds: '5'": "rounds: found '5'; allowed: a whole number from 1 to 1000000; write it without quotes",
     "rounds: null": "rounds: found null; allowed: a whole number",
     "rounds: [1]": "rounds: found [1]; allowed: a whole number",
-    "uplink: {clip: true}": "uplink.clip: found true; allowed: a number above 0",
-    "uplink: {clip: null}": "uplink.clip: found null; allowed: a number above 0",
+    "uplink: {clip: true}": "uplink.clip: found true; allowed: a number from 1e-30 to 3.4e+38",
+    "uplink: {clip: null}": "uplink.clip: found null; allowed: a number from 1e-30 to 3.4e+38",
     "uplink: {iq_packing: 1}": "uplink.iq_packing: found 1; allowed: true or false",
     "uplink: {iq_packing: yes}": "uplink.iq_packing: found 'yes'; allowed: true or false; did you mean true?",
     "trace: {events: off}": "trace.events: found 'off'; allowed: true or false; did you mean false?",
@@ -93,8 +93,8 @@ BAD = {
     "timing: {wait_for: 3}": "timing.wait_for: found 3; allowed: all or a mapping with keys of fraction, count",
     "timing: {wait_for: {fraction: 2}}": "timing.wait_for.fraction: found 2; allowed: a number above 0 and of at most 1",
     "uplink: {power_control: {server_gain: autom}}": "uplink.power_control.server_gain: found autom; allowed: auto or a "
-    "number above 0; did you mean auto?",
-    "uplink: {power_control: {server_gain: -1}}": "found -1; allowed: auto or a number above 0",
+    "number from 1e-100 to 1e+100; did you mean auto?",
+    "uplink: {power_control: {server_gain: -1}}": "found -1; allowed: auto or a number from 1e-100 to 1e+100",
     "training: {algorithm: {lambda: x}}": "training.algorithm.lambda: found x; allowed: a number of at least 0 or a "
     "mapping {first round: value, ...} from 1",
     "training: {algorithm: {lambda: {1: -1}}}": "training.algorithm.lambda.1: found -1; allowed: a number of at least 0",
@@ -110,7 +110,7 @@ BAD = {
     "privacy: {delta: 1}": "privacy.delta: found 1; allowed: a number above 0 and below 1",
     "privacy: {unit: samples}": "privacy.unit: found samples; allowed: sample | client; did you mean sample?",
     "privacy: {adversary: null}": "privacy.adversary: found null; allowed: observer | server | individual",
-    "uplink: {jammer: {epsilon: 0}}": "uplink.jammer.epsilon: found 0; allowed: a number of at least 1e-09",
+    "uplink: {jammer: {epsilon: 0}}": "uplink.jammer.epsilon: found 0; allowed: a number from 1e-09 to 1e+100",
     "uplink: {snr_db: 500}": "uplink.snr_db: found 500; allowed: a number from -300 to 300 or null",
     "training: {optimizer: {momentum: 1}}": "found 1; allowed: a number of at least 0 and below 1",
     "faults: {availability: {p: 1.5}}": "faults.availability.p: found 1.5; allowed: a number from 0 to 1",
@@ -136,7 +136,20 @@ BAD = {
     # numbers
     "training: {optimizer: {lr: 1.0e+39}}": "allowed: a number above 0 and of at most 3.4e+38",
     "training: {privacy: {mechanism: zcdp, noise_std: 1.0e+39}}": "allowed: a number from 0 to 3.4e+38 or null",
-    "uplink: {clip: 1.0e+39}": "f.yaml:2: uplink.clip: found 1.0e+39; allowed: a number above 0 and of at most 3.4e+38",
+    "uplink: {clip: 1.0e+39}": "f.yaml:2: uplink.clip: found 1.0e+39; allowed: a number from 1e-30 to 3.4e+38",
+    "uplink: {clip: 1.0e-320}": "f.yaml:2: uplink.clip: found 1.0e-320; allowed: a number from 1e-30 to 3.4e+38",
+    "uplink: {power_control: {policy: cross_layer, server_gain: 1.0e-320}}": "server_gain: found 1.0e-320; allowed: "
+    "auto or a number from 1e-100 to 1e+100",
+    "uplink: {jammer: {}, power_control: {policy: cross_layer, server_gain: 1.0e+308}}": "server_gain: found 1.0e+308; ",
+    "uplink: {power_control: {policy: lower_gain, epsilon: 1.0e+308}}": "a number from 1e-09 to 1e+100",
+    "uplink: {power_control: {policy: ris_fl, variance_floor: 1.0e+308}}": "a number above 0 and of at most 3.4e+38",
+    "uplink: {power_control: {policy: cotaf, expected_norms: [1], h_min: 1.0e-320}}": "h_min: found 1.0e-320; allowed: "
+    "a number from 1e-100 to 1e+100 or null",
+    # items of lists that may also be words
+    "uplink: {power_control: {policy: gbma, expected_norms: [1, -0.4]}}": "uplink.power_control.expected_norms.1: found "
+    "-0.4; allowed: a number from 1e-30 to 3.4e+38",
+    "uplink: {power_control: {policy: gbma, expected_norms: [1, 1.0e-320]}}": "expected_norms.1: found 1.0e-320; allowed: "
+    "a number from 1e-30 to 3.4e+38",
     "uplink: {snr_db: .inf}": "f.yaml:2: uplink.snr_db: found .inf; allowed: a finite number",
     "model: {name: 'a:b', options: {x: .nan}}": "f.yaml:2: model.options.x: found .nan; allowed: a finite number",
 }

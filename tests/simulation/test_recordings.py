@@ -169,3 +169,11 @@ def test_bytes_of_another_file_are_not_shown_either(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no text") as caught:
         load_gains(str(other), 2, 2)
     assert "0xff" not in str(caught.value)
+
+
+@pytest.mark.parametrize("norm", ["0", "1e-320", "1e39"])
+def test_expected_norms_of_a_file_have_the_range_of_those_in_a_list(tmp_path: Path, norm: str) -> None:
+    file = tmp_path / "norms.csv"
+    file.write_text(f"round,norm\n1,0.5\n2,{norm}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"holds a norm of .*; allowed: from 1e-30 to 3\.4e\+38"):
+        load_norms(str(file), 2)

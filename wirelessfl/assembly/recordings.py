@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError, TraceError, precondition
 from wirelessfl.learning.faults import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
+from wirelessfl.scenario.base import LARGEST_SINGLE, LEAST_NORM
 from wirelessfl.trace import FORMAT, GAIN_AXES, JAMMER_AXIS, JAMMER_NODE, Status, opened_values
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
@@ -100,7 +101,7 @@ def load_norms(file: str, rounds: int) -> tuple[float, ...]:
     """Expected norms, one a round, from the columns round and norm of a CSV file.
 
     Raises:
-        DataError: the file is missing or damaged, lacks a round, or holds a norm that is not positive.
+        DataError: the file is missing or damaged, lacks a round, or holds a norm that is out of range.
     """
     table = read_csv(existing(file, _KEY_NORMS), ("round", "norm"), _KEY_NORMS)
     norm_of = dict(table.tolist())
@@ -109,8 +110,10 @@ def load_norms(file: str, rounds: int) -> tuple[float, ...]:
         raise DataError(
             f"{_KEY_NORMS}: {file} holds no norm for round {missing}; allowed here: {rounds} rounds, from 1"
         )
-    least = table[:, 1].min()
-    precondition(least > 0, f"{_KEY_NORMS}: {file} holds a norm of {least:g}; allowed: above 0", DataError)
+    allowed = f"from {LEAST_NORM:g} to {LARGEST_SINGLE:g}"
+    for norm in (table[:, 1].min(), table[:, 1].max()):
+        within = LEAST_NORM <= norm <= LARGEST_SINGLE
+        precondition(within, f"{_KEY_NORMS}: {file} holds a norm of {norm:g}; allowed: {allowed}", DataError)
     return tuple(norm_of[index] for index in range(1, rounds + 1))
 
 

@@ -28,8 +28,15 @@ LARGEST_SINGLE = 3.4e38
 PositiveSingle = Annotated[float, Field(gt=0, le=LARGEST_SINGLE)]
 NonNegativeSingle = Annotated[float, Field(ge=0, le=LARGEST_SINGLE)]
 Probability = Annotated[float, Field(ge=0, le=1)]
-Epsilon = Annotated[float, Field(ge=1e-9)]
-"""Noise for less is larger than any signal, and ε² runs out of floating-point numbers."""
+Epsilon = Annotated[float, Field(ge=1e-9, le=1e100)]
+"""Noise for less is larger than any signal, and none is left for more; ε² runs out of floating-point numbers."""
+
+LEAST_NORM = 1e-30
+Norm = Annotated[float, Field(ge=LEAST_NORM, le=LARGEST_SINGLE)]
+"""Of an update that is sent: those of smaller ones, and their gains, run out of floating-point numbers."""
+
+Gain = Annotated[float, Field(ge=1e-100, le=1e100)]
+"""Of amplitudes, whose squares still are floating-point numbers."""
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]

@@ -9,7 +9,9 @@ from wirelessfl.scenario.base import (
     CoreVariant,
     Epsilon,
     External,
-    Positive,
+    Gain,
+    Norm,
+    PositiveSingle,
     Reference,
     Says,
     key,
@@ -38,7 +40,7 @@ class CrossLayer(Policy, core="wirelessfl.assembly.power_control:cross_layer", t
     """Cross-layer power control with back-off (DESIGN §3)."""
 
     policy: Literal["cross_layer"] = key("cross_layer", "Channel inversion with a back-off that keeps the budget.")
-    server_gain: Annotated[Literal["auto"] | Positive, ByShape()] = key(
+    server_gain: Annotated[Literal["auto"] | Gain, ByShape()] = key(
         "auto", "α_u; auto: the gain at which channel noise alone meets epsilon at privacy.delta, as published."
     )
     epsilon: Epsilon = key(6.52, "Published ε that server_gain: auto aims at; unused otherwise.")
@@ -109,7 +111,7 @@ class WeakestInversion(Policy, core="wirelessfl.assembly.power_control:weakest_i
 MEASURED = "measured"
 """The word for norms of the round itself."""
 Norms = Annotated[
-    Annotated[tuple[Positive, ...], Field(min_length=1, strict=False)]
+    Annotated[tuple[Norm, ...], Field(min_length=1, strict=False)]
     | Annotated[str, Field(min_length=1), Says("measured, or the path of a file")],
     ByShape(),
 ]
@@ -127,7 +129,7 @@ class Cotaf(Policy, core="wirelessfl.assembly.power_control:cotaf", silences=Tru
         "cotaf", "COTAF: x = √p_t (p_i/max p)(h_min/ĥ_i) Δ_i where |ĥ_i| ≥ h_min, else silent; P is kept on average."
     )
     expected_norms: Norms | None = key(None, f"{_NORMS} Required.")
-    h_min: Positive | None = key(
+    h_min: Gain | None = key(
         None, "Threshold on |ĥ|. null: √(faults.fade_threshold · least E|ĥ_i|² of the round's clients)."
     )
 
@@ -149,7 +151,7 @@ class RisFl(Policy, core="wirelessfl.radio:RisFl"):
         "RIS-FL: x = √η p_i (Δ_i − m_i)/ĥ_i at the largest common η that the variances allow; mean m_i and variance "
         "are told apart.",
     )
-    variance_floor: Positive = key(
+    variance_floor: PositiveSingle = key(
         1e-3, "Least variance over an update's coordinates, in the square of clip's unit; as in the released code."
     )
 

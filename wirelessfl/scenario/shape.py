@@ -42,10 +42,10 @@ def peel(tp: Any) -> tuple[Any, list[Any]]:
 
 
 def alternatives(tp: Any) -> list[Any]:
-    """The members of a union that is no family, else the type itself."""
+    """The members of a union that is no family, those of unions within it too, else the type itself."""
     bare, notes = peel(tp)
     if family_of(notes) is None and get_origin(bare) in (Union, types.UnionType):
-        return list(get_args(bare))
+        return [one for member in get_args(bare) for one in alternatives(member)]
     return [tp]
 
 

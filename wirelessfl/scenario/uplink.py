@@ -10,7 +10,7 @@ from wirelessfl.scenario.base import (
     Count,
     Decibel,
     External,
-    PositiveSingle,
+    Norm,
     Probability,
     Rule,
     Section,
@@ -31,7 +31,7 @@ class Ideal(Section):
     """Noise-free aggregation, the reference."""
 
     kind: Literal["ideal"] = key("ideal", "The server receives the exact weighted sum.")
-    clip: PositiveSingle | None = key(None, "Clip norm τ of the local update. null: no clipping.")
+    clip: Norm | None = key(None, "Clip norm τ of the local update. null: no clipping.")
 
 
 class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
@@ -52,7 +52,7 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
         "Largest power of a complex symbol over the mean P_i/num_symbols: what exceeds it is clipped, phase kept [dB]. "
         "null: no limit.",
     )
-    clip: PositiveSingle = key(1.0, "Clip norm τ of the local update; the transmit power is set for it.")
+    clip: Norm = key(1.0, "Clip norm τ of the local update; the transmit power is set for it.")
     power_control: PowerControl = key(CrossLayer(), "How server and clients set their gains.")
     receiver: Receiver = key(SumCombiner(), "Antennas of each receiver, and how they are combined.")
     modulation: Modulation = key(AnalogModulation(), "How updates become symbols.")
@@ -185,7 +185,7 @@ class Digital(DigitalLink):
     """Every client sends its update by itself, as soon as it has trained."""
 
     kind: Literal["digital"] = key("digital", "Digital: every client uploads a message of its own.")
-    clip: PositiveSingle | None = key(None, "Clip norm τ of the local update. null: no clipping.")
+    clip: Norm | None = key(None, "Clip norm τ of the local update. null: no clipping.")
     access: Literal["ofdma", "tdma"] = key(
         "ofdma", "ofdma: an equal part of the band each, at once; tdma: the whole band, one after the other as ready."
     )
@@ -215,7 +215,7 @@ class SecureAggregation(DigitalLink):
     kind: Literal["secure_aggregation"] = key(
         "secure_aggregation", "Masked digital uploads: the server learns only their sum."
     )
-    clip: PositiveSingle = key(1.0, "Clip norm τ of the local update; it bounds what the ring has to hold.")
+    clip: Norm = key(1.0, "Clip norm τ of the local update; it bounds what the ring has to hold.")
     protocol: Literal["pairwise_prf", "secagg", "secagg_plus"] = key(
         "secagg_plus", "Seeds agreed once (Hu et al.), Bonawitz et al. 2017, or Bell et al. 2020 on a sparse graph."
     )
