@@ -1,6 +1,7 @@
 """The server's step of a round: what the algorithm takes from an aggregate, its optimizer, the next model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ def server_step(
     kept: Mapping[str, Tensor],
     aggregate: Tensor,
     facts: RoundFacts,
+    unheard: Tensor | None = None,
 ) -> tuple[ServerState, Mapping[str, Tensor]]:
     """The server's state after a round, and what its optimizer remembers.
 
@@ -28,6 +30,7 @@ def server_step(
         kept: What the optimizer remembers.
         aggregate: (P, d) the received g.
         facts: Of the round.
+        unheard: (P, d) of which coordinates of g nobody sent anything; None where everything was heard.
 
     Raises:
         ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
@@ -45,7 +48,23 @@ def server_step(
     after = given("algorithm", algorithm, "step", algorithm.step(between, rows, facts), ServerState)
     found, wanted = ({**one.memory, "model": one.parameters} for one in (after, before))
     require_like("algorithm", algorithm, "step", found, wanted)
-    return after, memory
+    return (after, memory) if unheard is None else _as_before(unheard, before, kept, after, memory)
+
+
+def _as_before(
+    unheard: Tensor, before: ServerState, kept: Mapping[str, Tensor], after: ServerState, memory: Mapping[str, Tensor]
+) -> tuple[ServerState, Mapping[str, Tensor]]:
+    # A round without an update is no step; neither is it one on the coordinates on which nobody was heard. Of what an
+    # algorithm remembers beside several vectors of an upload, each follows from its own vector, which is 0 there.
+    update = unheard[0]
+
+    def back(new: Tensor, old: Tensor) -> Tensor:
+        return torch.where(update, old, new) if new.shape == update.shape else new
+
+    state = replace(after, parameters=back(after.parameters, before.parameters))
+    if len(unheard) == 1:
+        state = replace(state, memory={name: back(one, before.memory[name]) for name, one in after.memory.items()})
+    return state, {name: back(one, kept[name]) for name, one in memory.items()}
 
 
 def require_like(

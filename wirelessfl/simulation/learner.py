@@ -127,10 +127,12 @@ class Learner(LocalLearner):
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],
         steps: NDArray[np.int64] | None = None,
+        unheard: NDArray[np.bool_] | None = None,
     ) -> None:
         """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i.
 
-        ``steps`` are their (k,) local steps, None for all that are planned.
+        ``steps`` are their (k,) local steps, None for all that are planned. On the coordinates ``unheard`` of the
+        aggregate nothing is stepped.
 
         Raises:
             ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
@@ -147,7 +149,8 @@ class Learner(LocalLearner):
         )
         received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
         kept = as_tensors(state.optimizer_memory)
-        after, memory = server_step(self.algorithm, self.server_optimizer, before, kept, received, facts)
+        silent = None if unheard is None else torch.from_numpy(unheard).view(-1, self.dimension)
+        after, memory = server_step(self.algorithm, self.server_optimizer, before, kept, received, facts, silent)
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 

@@ -69,6 +69,7 @@ class Rehearser(Learner):
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],
         steps: NDArray[np.int64] | None = None,
+        unheard: NDArray[np.bool_] | None = None,
     ) -> None:
         """The model stays as it is."""
 

@@ -185,7 +185,8 @@ class Simulation:
             if self.deployment.personal is not None:
                 self.deployment.personal.train(this, self.state, collected.heard)
             steps = this.steps_of(arrived)
-            self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights, steps)
+            heard = (arrived, weights, steps, collected.unheard)
+            self.deployment.learner.update(self.state, collected.aggregate, this.index, *heard)
             this.step_norm = float(np.linalg.norm(np.subtract(self.state.parameters, before, dtype=np.float64)))
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)

@@ -38,6 +38,7 @@ class ADsgd(Waveform):
         ValueError: if a number is out of range.
     """
 
+    spreads: ClassVar[bool] = True
     private_scale: ClassVar[bool] = True
 
     symbols: float = 0.5

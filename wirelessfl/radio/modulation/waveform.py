@@ -68,6 +68,9 @@ class Waveform(ABC):
     signals: ClassVar[Literal["opposite", "non_negative"]] = "opposite"
     """Whether two signals of a client can be opposite, at a distance of 2τ, or have no negative product: √2 τ."""
 
+    spreads: ClassVar[bool] = False
+    """Whether a coordinate is in all symbols, and not in those of its own place."""
+
     private_scale: ClassVar[bool] = False
     """Whether a common scale of the symbols of one client follows from its data, so that no ε is accounted."""
 

@@ -112,6 +112,7 @@ class Collected:
         releases: the records for the privacy ledger, one for each way in which the uplink protects the updates.
         secure_sum: the secure aggregation that hid the uploads, or None.
         airtime: seconds for which the channel was occupied.
+        unheard: (d,) of which coordinates of the aggregate nobody sent anything; None where all were heard.
     """
 
     heard: NDArray[np.int64]
@@ -120,6 +121,7 @@ class Collected:
     releases: tuple[Release, ...]
     airtime: float
     secure_sum: SecureSum | None = None
+    unheard: NDArray[np.bool_] | None = None
 
 
 class Uplink(Protocol):

@@ -102,6 +102,7 @@ class Reception:
         energy: of the slot, without pilots.
         kept: (k,) part of each update that a robust rule kept; None without one.
         steps: whether the model is stepped: not so where too few updates for a robust rule arrived.
+        unheard: (d,) of which coordinates of the aggregate nobody sent anything; None where all were heard.
     """
 
     aggregate: NDArray[np.float64]
@@ -113,6 +114,7 @@ class Reception:
     energy: Energy | None = None
     kept: NDArray[np.float64] | None = None
     steps: bool = True
+    unheard: NDArray[np.bool_] | None = None
 
 
 class SlotUplink(ABC):
@@ -198,7 +200,8 @@ class SlotUplink(ABC):
         if reception.kept is not None:
             heard = note_kept(cell, this, heard, reception.kept, reception.steps)
         aggregate = reception.aggregate if reception.steps else None
-        return Collected(heard, plan.senders, aggregate, reception.releases, plan.airtime)
+        unheard = reception.unheard
+        return Collected(heard, plan.senders, aggregate, reception.releases, plan.airtime, unheard=unheard)
 
     def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
         """Start of the jammer; where its role goes round, the clients present take turns and the jammer does not train.

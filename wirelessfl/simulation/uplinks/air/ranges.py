@@ -1,8 +1,11 @@
 """Coordinates of a slot over the air by blocks and groups of subcarriers, each of which has a gain of its own."""
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
+Number = TypeVar("Number", np.float64, np.bool_)
 Ranges = tuple[tuple[int, int], ...]
 """First and one past the last coordinate of each block and group of subcarriers."""
 
@@ -38,11 +41,11 @@ def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[
     return received
 
 
-def over_ranges(values: NDArray[np.float64], ranges: Ranges) -> NDArray[np.float64]:
+def over_ranges(values: NDArray[Number], ranges: Ranges) -> NDArray[Number]:
     """(d,) a value for each coordinate, from one (R, F) for each block and group of subcarriers, R = T or 1."""
     return np.repeat(_by_range(values, ranges), [end - first for first, end in ranges])
 
 
-def _by_range(values: NDArray[np.float64], ranges: Ranges) -> NDArray[np.float64]:
+def _by_range(values: NDArray[Number], ranges: Ranges) -> NDArray[Number]:
     # (T F,) values (R, F), R = T or 1 for all blocks alike
     return np.broadcast_to(values, (len(ranges) // values.shape[1], values.shape[1])).ravel()

@@ -33,7 +33,7 @@ from wirelessfl.simulation.uplinks.air.every_antenna import complex_noise
 from wirelessfl.simulation.uplinks.air.joint_readings import joint_readings
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, decoded, vouched
 from wirelessfl.simulation.uplinks.air.planner import AirPlanner
-from wirelessfl.simulation.uplinks.air.ranges import renormalised, scale_ranges
+from wirelessfl.simulation.uplinks.air.ranges import over_ranges, renormalised, scale_ranges
 from wirelessfl.simulation.uplinks.air.records import (
     air_release,
     observed_release,
@@ -123,7 +123,7 @@ class OverTheAir(AirPlanner):
         slot = slot_record(received, noise, jamming, self.has_cells, self.edges is None and waveform is None)
         step = self._sum(received) if waveform is None else self._step(waveform, received)
         records = (received.training, received.transmissions)
-        return Reception(step, (release,), drain, *records, slot, energy)
+        return Reception(step, (release,), drain, *records, slot, energy, unheard=self._unheard(plan))
 
     @override
     def audit_view(self) -> AuditView:
@@ -225,6 +225,14 @@ class OverTheAir(AirPlanner):
         plan, constants = received.plan, (self.ranges, self.dimension, self.air.channel_noise_std)
         heard = Heard(plan.transmit[station], plan.antenna_links, plan.sends, *constants, plan.round_index)
         return returned("modulation", waveform, "decode", waveform.decode(signal, heard), (self.dimension,))
+
+    def _unheard(self, plan: AirPlan) -> NDArray[np.bool_] | None:
+        # (d,) of which coordinates nobody sends anything; models of edges stay there by themselves
+        spread = isinstance(self.modulation, Waveform) and self.modulation.spreads
+        nobody = ~np.asarray(plan.sends.any(axis=0))
+        if spread or self.edges is not None or not nobody.any():
+            return None
+        return np.asarray(over_ranges(nobody, self.ranges).reshape(self.dimension, -1).all(axis=1))
 
     def _sum(self, received: Received) -> NDArray[np.float64]:
         plan, modulation = received.plan, self.modulation
