@@ -100,6 +100,18 @@ def test_sionnas_downlink_is_turned_round(tmp_path: Path) -> None:
             {"cfr": complexes(1, 1, 2, 1, 1, 3), "frequencies": np.ones(2)},
             r"frequency_hz: found the shape \(2,\); allowed",
         ),
+        (
+            {"cfr": complexes(1, 1, 2, 1, 1, 1), "carrier_frequency": np.array("3.5 GHz")},
+            r"carrier_frequency: found values of type <U7; allowed: real numbers",
+        ),
+        (
+            {"cfr": complexes(1, 1, 2, 1, 1, 1), "carrier_frequency": np.zeros(0)},
+            r"carrier_frequency: found 0 numbers; allowed: one",
+        ),
+        (
+            {"cfr": complexes(1, 1, 2, 1, 1, 1), "carrier_frequency": np.array([1e9, 2e9])},
+            r"carrier_frequency: found 2 numbers; allowed: one",
+        ),
     ],
 )
 def test_what_is_not_sionnas_is_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
@@ -183,6 +195,30 @@ def test_what_is_not_deepmimos_is_refused(tmp_path: Path, arrays: dict[str, Any]
         import_channels(saved(tmp_path, **arrays), "deepmimo", ImportOptions(ofdm_subcarriers=4))
 
 
+@pytest.mark.parametrize(
+    ("stations", "message"),
+    [
+        ({"user": {"channel": complexes(1, 2, 4), "loc": "here"}}, r"user\{1\}\.loc: found values of type"),
+        (
+            {"user": {"channel": complexes(1, 2, 4), "loc": [1.0, 2.0]}},
+            r"user\{1\}\.loc: found 2 numbers; allowed: x, y",
+        ),
+        ({"user": {"channel": complexes(1, 2, 4)}, "loc": [1.0]}, r"dataset\{1\}\.loc: found 1 numbers; allowed: x, y"),
+        (np.zeros((0, 0)), r"found no base stations; allowed: at least one"),
+    ],
+)
+def test_structures_that_are_not_deepmimos(tmp_path: Path, stations: Any, message: str) -> None:
+    io.savemat(path := tmp_path / "dataset.mat", {"DeepMIMO_dataset": stations})
+    with pytest.raises(DataError, match=message):
+        import_channels(path, "deepmimo", ImportOptions(ofdm_subcarriers=4))
+
+
+def test_an_array_of_deepmimo_is_of_one_base_station(tmp_path: Path) -> None:
+    path = saved(tmp_path, channel=complexes(6, 1, 8, 1))
+    with pytest.raises(DataError, match=r"receiver: found 1; allowed: 0 to 0, the base stations"):
+        import_channels(path, "deepmimo", ImportOptions(ofdm_subcarriers=4, receiver=1))
+
+
 # --- MATLAB ----------------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +268,20 @@ def test_last_axes_that_matlab_leaves_out(tmp_path: Path) -> None:
     record = made()
     io.savemat(path := tmp_path / "h.mat", {"gains": record.gains[:, :, 0, 0]})
     assert import_channels(path, "mat", ImportOptions(interval_s=2.0)).gains.shape == (40, 6, 1, 1)
+
+
+@pytest.mark.parametrize("antennas", [1, 2])
+def test_the_jammer_of_matlab(tmp_path: Path, antennas: int) -> None:
+    record = made(antennas=antennas)
+    jammer = complexes(40, antennas)
+    variables = {"gains": record.gains[..., 0], "J": jammer, "carrier_hz": 3.5e9}
+    io.savemat(path := tmp_path / "h.mat", variables)
+    found = import_channels(path, "mat", ImportOptions(interval_s=2.0, names={"jammer": "J"}))
+    np.testing.assert_array_equal(found.jammer, jammer[:, :, None])
+    assert found.carrier_hz == 3.5e9
+    io.savemat(path, variables | {"carrier_hz": [1e9, 2e9]})
+    with pytest.raises(DataError, match=r"carrier_hz: found 2 numbers; allowed: one"):
+        import_channels(path, "mat", ImportOptions(interval_s=2.0))
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------
@@ -307,5 +357,7 @@ def test_options_that_a_source_has_no_use_for(tmp_path: Path) -> None:
     path = written(tmp_path, TABLE)
     with pytest.raises(DataError, match=r"--interval-s: found with --from csv, which has no use for it"):
         import_channels(path, "csv", ImportOptions(interval_s=1.0))
+    with pytest.raises(DataError, match=r"--antenna: found with --from csv, which has no use for it"):
+        import_channels(path, "csv", ImportOptions(antenna=0))
     with pytest.raises(DataError, match=r"bandwidth-hz: found beside frequency_hz of the file"):
         import_channels(path, "csv", ImportOptions(bandwidth_hz=1.0))

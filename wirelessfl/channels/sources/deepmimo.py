@@ -28,6 +28,8 @@ def from_deepmimo(arrays: dict[str, Any], options: ImportOptions) -> ChannelReco
         )
     if _DATASET in arrays:
         arrays = _of_structures(arrays[_DATASET], options)
+    else:
+        options.one_of("receiver", 1, "base stations of an array")
     name = "channel" if "channel" in arrays else "channels"
     needed(arrays, "channel", "channels")
     found = _by_snapshot(name, amplitudes(arrays, name), arrays)
@@ -86,9 +88,17 @@ def _of_structures(stations: Any, options: ImportOptions) -> dict[str, Any]:
         raise DataError(f"{where}: found channels of the shapes {sorted(shapes)}; allowed: the same for all users")
     found: dict[str, Any] = {"channel": np.stack(channels)}
     if all(hasattr(user, "loc") for _, user in rows):
-        found["rx_pos"] = np.stack([np.asarray(user.loc, dtype=np.float64).ravel() for _, user in rows])
+        found["rx_pos"] = np.stack([_place(user, name) for name, user in rows])
     if hasattr(own := _only(cells[station]), "loc"):
-        found["tx_pos"] = np.asarray(own.loc, dtype=np.float64).reshape(1, -1)
+        found["tx_pos"] = _place(own, where)[None]
+    return found
+
+
+def _place(cell: Any, where: str) -> NDArray[np.float64]:
+    # (3,) metres
+    found = numbers({f"{where}.loc": cell.loc}, f"{where}.loc").ravel()
+    if found.shape != (3,):
+        raise DataError(f"{where}.loc: found {found.size} numbers; allowed: x, y and z in metres")
     return found
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.channels.file import OPTIONAL, REQUIRED
 from wirelessfl.channels.record import ChannelRecord
-from wirelessfl.channels.sources.options import ImportOptions, amplitudes, needed, numbers
+from wirelessfl.channels.sources.options import ImportOptions, amplitudes, needed, numbers, one_number
 from wirelessfl.errors import DataError, TraceError, precondition
 from wirelessfl.trace import opened_values
 
@@ -87,17 +87,22 @@ def from_matlab(arrays: dict[str, Any], options: ImportOptions) -> ChannelRecord
         f"gains: found the shape {gains.shape}; allowed: (snapshot, client, antenna, subcarrier)",
         DataError,
     )
-    gains = gains.reshape(*gains.shape, *[1] * (4 - gains.ndim))  # last axes of length 1 are left out by MATLAB
+    gains = _with_last_axes(gains, 4)
     places = numbers(arrays, "position_m") if "position_m" in arrays else None
     if places is not None and places.shape == (gains.shape[1], 3):
         places = np.broadcast_to(places, (*gains.shape[:2], 3))
-    carrier = numbers(arrays, "carrier_hz").ravel() if "carrier_hz" in arrays else None
     return ChannelRecord(
         gains=gains,
         time_s=options.times(arrays, "time_s", len(gains)),
         frequency_hz=options.frequencies(arrays, "frequency_hz", gains.shape[3]),
         position_m=places,
         receiver_m=numbers(arrays, "receiver_m").ravel() if "receiver_m" in arrays else None,
-        carrier_hz=None if carrier is None or len(carrier) != 1 else float(carrier[0]),
+        carrier_hz=one_number(arrays, "carrier_hz"),
+        jammer=_with_last_axes(amplitudes(arrays, "jammer"), 3) if "jammer" in arrays else None,
         source="MATLAB",
     )
+
+
+def _with_last_axes(found: NDArray[Any], count: int) -> NDArray[Any]:
+    # MATLAB leaves out last axes of length 1
+    return found.reshape(*found.shape, *[1] * (count - found.ndim))

@@ -67,9 +67,11 @@ class ImportOptions:
         """The number that an option chooses among so many; 0 where there is one.
 
         Raises:
-            DataError: there are several and none is chosen, or there is no such number.
+            DataError: there are several and none is chosen, or there is no such number, or none at all.
         """
         chosen = getattr(self, name)
+        if count == 0:
+            raise DataError(f"found no {what}; allowed: at least one")
         if chosen is None and count > 1:
             raise DataError(f"found {count} {what}; allowed: one of them, --{name} 0 to {count - 1}")
         if not 0 <= (chosen or 0) < count:
@@ -100,6 +102,20 @@ def numbers(arrays: dict[str, Any], name: str) -> NDArray[np.float64]:
     if found.dtype.kind not in "iuf":
         raise DataError(f"{name}: found values of type {found.dtype}; allowed: real numbers")
     return found.astype(np.float64)
+
+
+def one_number(arrays: dict[str, Any], name: str) -> float | None:
+    """A number that stands alone; None where the file has none.
+
+    Raises:
+        DataError: it is no number, or there are several.
+    """
+    if name not in arrays:
+        return None
+    found = numbers(arrays, name)
+    if found.size != 1:
+        raise DataError(f"{name}: found {found.size} numbers; allowed: one")
+    return float(found.ravel()[0])
 
 
 def amplitudes(arrays: dict[str, Any], name: str, hint: str = "linear complex amplitudes") -> NDArray[Any]:

@@ -45,7 +45,7 @@ def import_channels(path: str | Path, source: Source, options: ImportOptions | N
 
 
 def _check(options: ImportOptions, source: Source) -> None:
-    given = [name for name in sorted(_OF_ITSELF[source]) if getattr(options, name)]
+    given = [name for name in sorted(_OF_ITSELF[source]) if getattr(options, name) not in (None, {})]
     if given:
         name = {"names": "name"}.get(given[0], given[0].replace("_", "-"))
         raise DataError(f"--{name}: found with --from {source}, which has no use for it; allowed: without")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.channels.record import ChannelRecord
-from wirelessfl.channels.sources.options import ImportOptions, amplitudes, axes, needed, numbers, places
+from wirelessfl.channels.sources.options import ImportOptions, amplitudes, axes, needed, numbers, one_number, places
 from wirelessfl.errors import DataError
 
 _ENDS = ("receiver", "receive antenna", "transmitter", "transmit antenna")
@@ -29,14 +29,13 @@ def from_sionna(arrays: dict[str, Any], options: ImportOptions) -> ChannelRecord
     snapshots, clients = gains.shape[:2]
     at = places(arrays, f"{side}_positions", clients)
     stations = places(arrays, f"{'rx' if side == 'tx' else 'tx'}_positions", response.shape[0])
-    carrier = arrays.get("carrier_frequency")
     return ChannelRecord(
         gains=gains,
         time_s=options.times(arrays, "times", snapshots),
         frequency_hz=numbers(arrays, "frequencies").ravel() if "frequencies" in arrays else None,
         position_m=None if at is None else np.broadcast_to(at, (snapshots, clients, 3)),
         receiver_m=None if stations is None else stations[receiver],
-        carrier_hz=None if carrier is None else float(np.asarray(carrier).reshape(-1)[0]),
+        carrier_hz=one_number(arrays, "carrier_frequency"),
         source="Sionna RT",
     )
 
