@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,12 @@ LINES = np.array([[0.0, 10.0, 0.5, 0.0], [2.0, 0.0, 0.7, 0.0], [3.0, 20.0, 0.9, 
 )
 def test_uploads_by_hand(begin: float, bits: float, expected: tuple[float, float, float] | None) -> None:
     found = client_log(LINES).upload(begin, bits)
-    assert found == (None if expected is None else pytest.approx(expected))
+    if expected is None or found is None:
+        assert found is expected
+        return
+    parts, delay = found
+    on_air = sum(seconds for what, seconds in parts if what == "data")
+    assert (sum(seconds for _, seconds in parts), on_air, delay) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("access", ["ofdma", "tdma"])
@@ -108,6 +114,65 @@ def test_it_goes_with(keys: dict[str, Any], tmp_path: Path) -> None:
     for this in rounds:
         joules = np.asarray(this.slots["tx_energy_j"])
         assert this.round.energy.joules == pytest.approx(np.nansum(joules))
+
+
+def sent_between(begin: float, end: float) -> float:
+    """Seconds of ``gaps`` in which something is sent: in each second the first 0.3 s are silent."""
+    edges = np.unique(
+        [begin, end, *np.arange(np.floor(begin), end + 1, 1.0), *np.arange(np.floor(begin), end, 1.0) + 0.3]
+    )
+    parts = [(first, last) for first, last in itertools.pairwise(edges) if begin <= first and last <= end]
+    return float(sum(last - first for first, last in parts if (first + last) / 2 % 1.0 > 0.3))
+
+
+def gaps(clients: int = 6) -> list[tuple[float, ...]]:
+    """Each second 0.3 s without coverage, and 0.4 s from the last symbol to the arrival."""
+    lines = [
+        (second + part, c, rate)
+        for second in range(60)
+        for part, rate in ((0.0, 0.0), (0.3, 3e4))
+        for c in range(clients)
+    ]
+    return [(time, c, rate * (1 + c), 0.4, 0.0) for time, c, rate in lines]
+
+
+@pytest.mark.parametrize("deadline", [0.5, 0.9, 1.1])
+def test_an_upload_that_is_cut_off_has_sent_until_then(tmp_path: Path, deadline: float) -> None:
+    """Neither in gaps of the log, nor while what was sent is under way."""
+    file = written(tmp_path, gaps())
+    simulation, rounds, events = run(over(file, timing__deadline_s=deadline, rounds=2))
+    bits, late = simulation.deployment.uplink.payload_bits, 0  # type: ignore[attr-defined]
+    for this, batch in zip(rounds, events, strict=True):
+        at, node, kind = np.asarray(batch.time), np.asarray(batch.node), np.asarray(batch.kind)
+        for client in np.flatnonzero(this.status == Status.LATE).tolist():
+            begins = at[(kind == EventKind.TRANSMIT) & (node == client)]
+            ends = at[(kind == EventKind.LATE) & (node == client)]
+            if len(begins):
+                whole = bits / (3e4 * (1 + client))
+                expected = min(sent_between(begins[0], ends[0]), whole)
+                assert np.nan_to_num(this.slots["tx_time"])[client] == pytest.approx(expected, abs=1e-9)
+                assert np.nan_to_num(this.slots["tx_energy_j"])[client] == pytest.approx(0.01 * expected, abs=1e-11)
+                late += 1
+    assert late
+
+
+def test_time_on_the_air_is_that_of_each_asynchronous_round(tmp_path: Path) -> None:
+    keys = {"aggregation": {"mode": "asynchronous", "buffer": 2}, "rounds": 6}
+    simulation, rounds, events = run(over(written(tmp_path, gaps()), **keys))
+    bits, begins = simulation.deployment.uplink.uploads.payload_bits, {}  # type: ignore[attr-defined]
+    last = 0.0
+    for this, batch in zip(rounds, events, strict=True):
+        now, spent = float(this.values["sim_time"]), np.zeros(6)
+        at, node, kind = (np.asarray(one) for one in (batch.time, batch.node, batch.kind))
+        for time, client in zip(at[kind == EventKind.TRANSMIT], node[kind == EventKind.TRANSMIT], strict=True):
+            begins.setdefault(int(client), []).append(float(time))
+        for client, starts in begins.items():
+            for start in starts:
+                until = [min(sent_between(start, max(start, end)), bits / (3e4 * (1 + client))) for end in (last, now)]
+                spent[client] += until[1] - until[0]
+        np.testing.assert_allclose(np.nan_to_num(this.slots["tx_time"]), spent, atol=1e-9)
+        last = now
+    assert sum(map(len, begins.values())) > 6
 
 
 def test_past_the_end_is_refused(tmp_path: Path) -> None:
@@ -253,7 +318,9 @@ def test_a_log_from_ns3(tmp_path: Path) -> None:
     np.testing.assert_allclose(first.delay_s, [0.01, 0.03, 0.03])
     np.testing.assert_allclose(second.rate_bps, [40e3, 0.0, 0.0])
     np.testing.assert_allclose(second.loss, 0.0)
-    assert first.upload(0.0, 8 * 2000) == pytest.approx((0.2, 0.2, 0.03))
+    found = first.upload(0.0, 8 * 2000)
+    assert found is not None and found[1] == pytest.approx(0.03)
+    assert sum(seconds for _, seconds in found[0]) == pytest.approx(0.2)
 
 
 def test_other_tables_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

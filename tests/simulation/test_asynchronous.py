@@ -222,7 +222,7 @@ def test_nobody_there_is_a_round_all_the_same() -> None:
 
 
 def job(client: int) -> Job:
-    return Job(client, 1, 0, 0, 1, 1, 1e-12, 32, True, int(Status.PARTICIPATED))
+    return Job(client, 1, 0, 0, 1, 1, 1e-12, 32, True, int(Status.PARTICIPATED), Link(0.0))
 
 
 def test_those_who_are_back_are_replaced_uniformly_from_the_others() -> None:

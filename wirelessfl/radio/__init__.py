@@ -13,6 +13,7 @@ from wirelessfl.radio.agreement import (
 from wirelessfl.radio.antenna_links import AntennaLinks
 from wirelessfl.radio.channel_source import Channels, ChannelSource
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
+from wirelessfl.radio.course import Stretch
 from wirelessfl.radio.csi import (
     channel_given_estimate,
     estimate_channel,
@@ -275,6 +276,7 @@ __all__ = [
     "Standing",
     "Static",
     "StaticPrivacyForFree",
+    "Stretch",
     "SumParts",
     "SumReceiver",
     "Superposition",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.channel_source import Channels
+from wirelessfl.radio.course import Course, Stretch, course_of, sent_until
 from wirelessfl.radio.csi import outage_power
 from wirelessfl.radio.harq import Harq
 from wirelessfl.radio.links import SlotLinks
@@ -40,6 +41,7 @@ class Link:
         wait_s: seconds of the message's duration, whatever its length, in which the client waits for feedback, or for
             others who send pilots.
         pilot_s: seconds of it in which the client sends pilots, also where nothing follows them.
+        course: what happens when in it; None for pilots, data, and waiting at the end.
     """
 
     seconds_per_bit: float
@@ -48,6 +50,7 @@ class Link:
     active: float = 1.0
     wait_s: float = 0.0
     pilot_s: float = 0.0
+    course: Course | None = None
 
     def duration(self, bits: float) -> float:
         """Seconds of a message, or of the pilots where nothing follows them."""
@@ -63,6 +66,19 @@ class Link:
         """The part of a message's duration in which the client sends pilots."""
         return self.pilot_s / self.duration(bits) if self.pilot_s else 0.0
 
+    @property
+    def is_even(self) -> bool:
+        """Whether every part of a message is like the whole of it."""
+        return self.course is None and self.wait_s == self.pilot_s == 0
+
+    def cut_off(self, bits: float, elapsed_s: float) -> tuple[float, float]:
+        """The parts of the first seconds of a message in which the client sends it, and in which it sends pilots."""
+        if self.is_even:
+            return self.active, 0.0
+        simple = (Stretch("pilots", self.pilot_s), Stretch("data", 0.0, 1.0))
+        data, pilots = sent_until(self.course or simple, self._data_s(bits), elapsed_s)
+        return data / elapsed_s, pilots / elapsed_s
+
     def _data_s(self, bits: float) -> float:
         return bits * self.seconds_per_bit if self.sends else 0.0
 
@@ -77,6 +93,7 @@ class Sent:
     active: NDArray[np.float64]
     wait_s: NDArray[np.float64]
     pilot_s: NDArray[np.float64]
+    course: NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -152,7 +169,8 @@ class DigitalLinks:
         sends = (at > 0) & ~self._faded(found)
         per_bit, always, never = 1.0 / np.where(at > 0, at, self.rate.least_bps), np.ones(len(at)), np.zeros(len(at))
         pilots = np.full(len(at), self.pilot_s(share))
-        sent = Sent(per_bit, sends, sends & (at <= carried), always, never, pilots)
+        simple = np.full(len(at), None, dtype=np.object_)
+        sent = Sent(per_bit, sends, sends & (at <= carried), always, never, pilots, simple)
         if self.harq is not None:
             self._again(self.harq, sent, at, np.abs(found.narrowband[0][:, 0]) ** 2, clients, moment, share)
         if bits is not None and self.ages:
@@ -210,6 +228,8 @@ class DigitalLinks:
         powers = harq.powers(power, self.network.clients, self.network.streams, clients, moment)
         carried = partial(self.throughput, share * self.bandwidth_hz)
         count, arrived = harq.transmissions(at, snr_of_power(self.snr, powers, share), carried)
+        for row in np.flatnonzero((count > 1) & sent.sends).tolist():
+            sent.course[row] = harq.course(int(count[row]), float(sent.pilot_s[row]))
         sent.delivers[:] = sent.sends & arrived
         sent.seconds_per_bit[:] *= count
         sent.pilot_s[:] *= count
@@ -231,6 +251,14 @@ class DigitalLinks:
         sent.delivers[rows] = uploads.delivered
         sent.active[rows] = uploads.airtime / uploads.duration
         if self.division.refresh == "piece":
+            for row, spent, sending in zip(rows.tolist(), uploads.spent_s, uploads.sending, strict=True):
+                pilots = float(sent.pilot_s[row])
+                parts = [
+                    part
+                    for seconds, sends in zip(spent[spent > 0].tolist(), sending[spent > 0].tolist(), strict=True)
+                    for part in (("pilots", pilots), ("data" if sends else "nothing", seconds))
+                ]
+                sent.course[row] = course_of(parts, float(spent.sum()))
             sent.pilot_s[rows] *= uploads.pieces
 
     def _each_piece(

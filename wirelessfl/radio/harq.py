@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
 from wirelessfl.radio.channel_source import ChannelSource
+from wirelessfl.radio.course import Course, Stretch
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.streams import Streams
 
@@ -32,6 +33,11 @@ class Harq:
         precondition(
             0 <= self.feedback_s < np.inf, f"feedback_s must be finite and not negative, not {self.feedback_s}"
         )
+
+    def course(self, count: int, pilot_s: float) -> Course:
+        """So many transmissions, each behind pilots of its own, with feedback between them."""
+        one = (Stretch("pilots", pilot_s), Stretch("data", 0.0, 1.0 / count))
+        return (*((*one, Stretch("nothing", self.feedback_s)) * (count - 1)), *one)
 
     def powers(
         self,

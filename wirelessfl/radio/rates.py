@@ -187,6 +187,8 @@ class PiecewiseUpload:
         ended: (n,) whether the whole message was sent, however much of it was lost; else the pieces were too few.
         delivered: (n,) whether all of the message got through.
         pieces: (n,) in which some of that time lies.
+        spent_s: (n, T) seconds of the duration in each piece.
+        sending: (n, T) whether something is sent in it.
     """
 
     duration: NDArray[np.float64]
@@ -194,6 +196,8 @@ class PiecewiseUpload:
     ended: NDArray[np.bool_]
     delivered: NDArray[np.bool_]
     pieces: NDArray[np.int64]
+    spent_s: NDArray[np.float64]
+    sending: NDArray[np.bool_]
 
 
 def upload_over_pieces(
@@ -227,7 +231,9 @@ def upload_over_pieces(
     failed = np.zeros(len(piece_s), dtype=np.bool_) if repeats else (lost & (used > 0)).any(axis=1)
     airtime = np.where(rate > 0, spent, 0.0).sum(axis=1)
     pieces = np.count_nonzero(used, axis=1)
-    return PiecewiseUpload(spent.sum(axis=1), airtime, np.asarray(ended), np.asarray(ended & ~failed), pieces)
+    sending = np.broadcast_to(rate > 0, spent.shape)
+    delivered = np.asarray(ended & ~failed)
+    return PiecewiseUpload(spent.sum(axis=1), airtime, np.asarray(ended), delivered, pieces, spent, sending)
 
 
 PieceRates = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
+from wirelessfl.radio.course import What, course_of
 from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
 
@@ -28,21 +29,21 @@ class ClientLog:
     delay_s: NDArray[np.float64]
     loss: NDArray[np.float64]
 
-    def upload(self, begin_s: float, bits: float) -> tuple[float, float, float] | None:
-        """Seconds to the last symbol of a message, seconds of them on the air, and the delay; None past the end.
+    def upload(self, begin_s: float, bits: float) -> tuple[list[tuple[What, float]], float] | None:
+        """What is sent for how many seconds up to the last symbol of a message, and the delay; None past the end.
 
         Nothing is sent at the rate 0. At the rate r and the loss q, (1 − q) r bit/s get through.
         """
         first = int(np.searchsorted(self.time_s, begin_s, side="right")) - 1
-        left, now, on_air = bits, begin_s, 0.0
+        parts: list[tuple[What, float]] = []
+        left, now = bits, begin_s
         for line in range(first, len(self.time_s) - 1):
             rate, until = float(self.rate_bps[line]), float(self.time_s[line + 1])
             through = rate * (1.0 - float(self.loss[line]))
             if through > 0 and left <= through * (until - now):
-                spent = left / through
-                return now + spent - begin_s, on_air + spent, float(self.delay_s[line])
+                return [*parts, ("data", left / through)], float(self.delay_s[line])
             left -= through * (until - now)
-            on_air += until - now if rate > 0 else 0.0
+            parts.append(("data" if rate > 0 else "nothing", until - now))
             now = until
         return None
 
@@ -73,8 +74,11 @@ class LinkLog:
                 f"message of {bits:,.0f} bits that begins at {begin_s:.6g} s and is not through then; allowed: a log "
                 "that ends later, or fewer rounds"
             )
-        duration, on_air, delay = upload
-        return Link(duration / bits, active=on_air / duration, wait_s=delay)
+        parts, delay = upload
+        duration = sum(seconds for _, seconds in parts)
+        on_air = sum(seconds for what, seconds in parts if what == "data")
+        course = course_of(parts, duration)
+        return Link(duration / bits, active=on_air / duration, wait_s=delay, course=course)
 
     def mean_rate(self) -> float:
         """Bit/s that get through, over time and clients; at least 1."""

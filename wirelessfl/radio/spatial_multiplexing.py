@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
 from wirelessfl.radio.channel_source import Channels
+from wirelessfl.radio.course import Course, Stretch
 from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.propagation import Moment
@@ -83,7 +84,10 @@ class SpatialMultiplexing:
         per_bit = 1.0 / np.where(at > 0, at, links.rate.least_bps)
         columns = (per_bit.tolist(), (at > 0).tolist(), ((at > 0) & (at <= carried)).tolist())
         pilot_s = links.pilot_s(share)  # one client after the other
-        of_all = [Link(*one, wait_s=(count - 1) * pilot_s, pilot_s=pilot_s) for one in zip(*columns, strict=True)]
+        of_all = [
+            Link(*one, wait_s=(count - 1) * pilot_s, pilot_s=pilot_s, course=_in_turn(turn, count, pilot_s))
+            for turn, one in enumerate(zip(*columns, strict=True))
+        ]
         return GroupLinks(of_all, links.network.as_links(clients, found), sinr)
 
     def _faded(self, found: Channels) -> NDArray[np.bool_]:
@@ -127,6 +131,14 @@ class SpatialMultiplexing:
         if sinr.shape[1] > 1:
             return np.asarray(shannon_rate(band, sinr).mean(axis=1))
         return self.links.throughput(band, sinr[:, 0])
+
+
+def _in_turn(turn: int, count: int, pilot_s: float) -> Course | None:
+    # The pilots of a group, and data behind all of them
+    if pilot_s == 0:
+        return None
+    before, after = Stretch("nothing", turn * pilot_s), Stretch("nothing", (count - 1 - turn) * pilot_s)
+    return before, Stretch("pilots", pilot_s), after, Stretch("data", 0.0, 1.0)
 
 
 def _as_flat(sinr: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,13 +1,14 @@
 """The jobs of clients at work across rounds."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.medium import END_EVENT, Report
+from wirelessfl.radio import Link, Stretch
+from wirelessfl.simulation.medium import END_EVENT, Report, seconds
 from wirelessfl.trace import EventKind, Status
 
 
@@ -28,8 +29,7 @@ class Job:
         bits: size of its upload.
         sends: whether it sends anything.
         outcome: what becomes of it.
-        active: the part of its upload in which it sends it; in the rest it pauses, or sends pilots.
-        piloting: the part of it in which it sends pilots, also where nothing follows them.
+        link: of its upload.
     """
 
     client: int
@@ -42,8 +42,22 @@ class Job:
     bits: int
     sends: bool
     outcome: int
-    active: float = 1.0
-    piloting: float = 0.0
+    link: Link
+
+    def shares(self, first: int, last: int) -> tuple[float, float]:
+        """The parts of a stretch of time in its upload in which it sends it, and in which it sends pilots."""
+        if self.link.is_even or (first == self.training_ends and last == self.ends):
+            return self.link.on_air(self.bits), self.link.piloting(self.bits)
+        before, until = (self._sent(seconds(instant - self.training_ends)) for instant in (first, last))
+        part_s = seconds(last - first)
+        return (until[0] - before[0]) / part_s, (until[1] - before[1]) / part_s
+
+    def _sent(self, elapsed_s: float) -> tuple[float, float]:
+        # Seconds of the upload and of pilots since the upload began
+        if elapsed_s == 0:
+            return 0.0, 0.0
+        active, piloting = self.link.cut_off(self.bits, elapsed_s)
+        return active * elapsed_s, piloting * elapsed_s
 
     def events(self) -> list[tuple[int, EventKind, float]]:
         """The client's events: ticks, kind and bits of a message."""
@@ -112,12 +126,26 @@ class JobsInFlight:
         """All of it, as arrays, numbers and mappings."""
         return {
             "accounted_until": self.accounted_until,
-            "jobs": {str(client): asdict(job) for client, job in self._by_client.items()},
+            "jobs": {str(client): _state_of(job) for client, job in self._by_client.items()},
             "models": {str(version): model for version, model in self.models.items()},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Jobs as a state has them."""
         self.accounted_until = state["accounted_until"]
-        self._by_client = {int(client): Job(**job) for client, job in state["jobs"].items()}
+        self._by_client = {int(client): _job_of(job) for client, job in state["jobs"].items()}
         self.models = {int(version): model for version, model in state["models"].items()}
+
+
+def _state_of(job: Job) -> dict[str, Any]:
+    # The fields of a job and of its link; stretches by their place
+    course = job.link.course
+    stretches = None if course is None else {str(place): one._asdict() for place, one in enumerate(course)}
+    return {**asdict(job), "link": {**asdict(replace(job.link, course=None)), "course": stretches}}
+
+
+def _job_of(state: Mapping[str, Any]) -> Job:
+    link = dict(state["link"])
+    held = link.pop("course")
+    course = None if held is None else tuple(Stretch(**held[str(place)]) for place in range(len(held)))
+    return Job(**{**state, "link": Link(**link, course=course)})

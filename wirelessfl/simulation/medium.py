@@ -1,4 +1,4 @@
-"""The medium between nodes: simulated time, messages, the log of events, and time on the air.
+"""The medium between nodes: simulated time, messages, and the log of events.
 
 Simulated time is integer ticks inside and seconds outside, converted here and nowhere else. Ten steps of 0.1 s do not
 make 1.0 in floating point, so that a deadline and an arrival that a user means to coincide would not. SimPy accepts
@@ -16,9 +16,8 @@ the time that the radio gives them.
 """
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import simpy
@@ -215,80 +214,3 @@ class Medium:
     def occupy(self, duration_s: float) -> simpy.Event:
         """The channel is in use for a while: a model broadcast or an uplink slot; the event fires at its end."""
         return self.env.timeout(ticks(duration_s))
-
-
-class AirTime:
-    """The transmissions of a round, each a stretch of time of one client, under a label."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int, int, float, float]] = []
-
-    def send(
-        self,
-        medium: Medium,
-        position: int,
-        duration_ticks: int,
-        label: int = 0,
-        active: float = 1.0,
-        piloting: float = 0.0,
-    ) -> Generator[simpy.Event, Any, None]:
-        """Transmission for some ticks; a client that is interrupted was on the air until then.
-
-        A message that takes less than a tick is sent in no time, and is sent all the same. Nothing is sent by a client
-        that is interrupted at the instant at which it begins.
-
-        Args:
-            medium: where time passes.
-            position: the client.
-            duration_ticks: from the first symbol to the last.
-            label: of the transmission.
-            active: the part of it in which the message is sent; in the rest the client pauses, or sends pilots.
-            piloting: the part of it in which pilots are sent.
-        """
-        begin = medium.now
-        try:
-            yield medium.env.timeout(duration_ticks)
-        except simpy.Interrupt:
-            if medium.now > begin:
-                self.note(position, begin, medium.now, label, active, piloting)
-            raise
-        self.note(position, begin, medium.now, label, active, piloting)
-
-    def note(
-        self, position: int, begin: int, end: int, label: int = 0, active: float = 1.0, piloting: float = 0.0
-    ) -> None:
-        """A client was on the air from ``begin`` to ``end``, in ticks, but for pauses; the two may be equal."""
-        self._rows.append((label, position, begin, end, active, piloting))
-
-    def senders(self, label: int | None = None) -> NDArray[np.int64]:
-        """Positions of the clients that have sent more than pilots, ascending, under one label or under all."""
-        sent = (row for row in self._rows if row[4] > 0 or row[5] == 0)
-        return np.array(sorted({row[1] for row in sent if label in (None, row[0])}), dtype=np.int64)
-
-    def by_client(self, count: int, label: int | None = None) -> NDArray[np.float64]:
-        """(count,) seconds on the air of each client without pilots, under one label or under all."""
-        return self._total(count, label, 4)
-
-    @property
-    def has_pilots(self) -> bool:
-        """Whether anybody has sent pilots."""
-        return any(row[5] > 0 for row in self._rows)
-
-    def pilots_by_client(self, count: int, label: int | None = None) -> NDArray[np.float64]:
-        """(count,) seconds of pilots of each client, under one label or under all."""
-        return self._total(count, label, 5)
-
-    def _total(self, count: int, label: int | None, column: int) -> NDArray[np.float64]:
-        total = np.zeros(count)
-        for row in self._rows:
-            if label is None or row[0] == label:
-                total[row[1]] += (row[3] - row[2]) / TICKS_PER_SECOND * row[column]
-        return total
-
-    def occupied(self) -> float:
-        """Seconds in which anybody was on the air, pauses and pilots included."""
-        total = busy_until = 0
-        for begin, end in sorted(row[2:4] for row in self._rows):
-            total += max(0, end - max(begin, busy_until))
-            busy_until = max(busy_until, end)
-        return seconds(total)

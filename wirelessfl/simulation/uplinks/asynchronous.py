@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from wirelessfl.learning.aggregation import Mixing
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.jobs import Job, JobsInFlight
-from wirelessfl.simulation.medium import AirTime, Medium, all_seconds, seconds, ticks
+from wirelessfl.simulation.medium import Medium, all_seconds, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
 from wirelessfl.simulation.uplinks.digital.round_links import outcome_of
@@ -124,8 +125,7 @@ class Asynchronous:
                 bits=bits,
                 sends=sends,
                 outcome=int(Status.CRASHED if crashes else outcome_of(link)),
-                active=link.on_air(bits),
-                piloting=0.0 if crashes else link.piloting(bits),
+                link=link,
             )
             self.jobs.start(job, cell.state.parameters)
             medium.env.process(asynchronous_client(medium, job, since=medium.now - 1))
@@ -142,9 +142,8 @@ class Asynchronous:
             fresh = job.round_index == this.index or job.training_ends > begin
             began_to_send.append(job.sends and fresh and job.training_ends <= now)
             first, last = _part(job.training_ends, job.ends, begin, now)
-            on_air = job.sends or job.piloting > 0
-            if on_air and (last > first or (began_to_send[-1] and job.ends <= now)):
-                air_time.note(position, first, last, active=job.active, piloting=job.piloting)
+            if last > first or (began_to_send[-1] and job.ends <= now):
+                air_time.note(position, first, last, 0, *job.shares(first, last), sends=job.sends)
         this.compute_time[positions] = [job.compute_s for job in jobs]
         cell.drain(this.clients, self.uploads.note_energy(this, air_time))
         transmitted = positions[np.array(began_to_send, dtype=np.bool_)]

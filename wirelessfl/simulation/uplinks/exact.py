@@ -18,8 +18,8 @@ from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease, Release, RobustRelease
 from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Link, Registry, SlotPlan, SumParts, Superposition
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.medium import AirTime
 from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Energy, Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, NotAuditable, Reading, ServerNoise

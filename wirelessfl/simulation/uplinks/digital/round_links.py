@@ -11,8 +11,9 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.radio import Link, Moment, UploadLinks
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import TrainingTimes
-from wirelessfl.simulation.medium import LATEST_TICK, AirTime, Medium, all_seconds, seconds, ticks
+from wirelessfl.simulation.medium import LATEST_TICK, Medium, all_seconds, seconds, ticks
 from wirelessfl.simulation.radio_records import LinkRecord, PilotRecord, UploadRecord
 from wirelessfl.simulation.records import Energy, Round
 from wirelessfl.trace import EventKind, Status
@@ -47,9 +48,7 @@ def upload(
     if link.sends:
         medium.note(EventKind.TRANSMIT, node, bits)
     if link.sends or link.pilot_s > 0:
-        yield from air_time.send(
-            medium, position, ticks(link.duration(bits)), 0, link.on_air(bits), link.piloting(bits)
-        )
+        yield from air_time.send(medium, position, link, bits)
 
 
 def energy_on_air(links: UploadLinks, air_time: AirTime, count: int, label: int | None = None) -> NDArray[np.float64]:

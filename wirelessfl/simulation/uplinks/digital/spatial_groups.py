@@ -9,8 +9,9 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.radio import Link, Moment, SpatialMultiplexing
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import ClientTraining, train
-from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, after_all_else, seconds, ticks
+from wirelessfl.simulation.medium import END_EVENT, Medium, Report, after_all_else, seconds, ticks
 from wirelessfl.simulation.radio_records import LinkRecord
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import outcome_of, upload

@@ -34,8 +34,9 @@ from wirelessfl.radio import (
     Superposition,
     UploadLinks,
 )
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell, ClientTraining, TrainingTimes, train
-from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, seconds, ticks
+from wirelessfl.simulation.medium import END_EVENT, Medium, Report, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
 from wirelessfl.simulation.uplinks.digital.round_links import (

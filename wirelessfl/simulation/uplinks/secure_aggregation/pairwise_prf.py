@@ -26,8 +26,9 @@ from wirelessfl.secagg import (
     SeededBytes,
     Stage,
 )
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.medium import AirTime, ProtocolMessage, seconds, ticks
+from wirelessfl.simulation.medium import ProtocolMessage, seconds
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import energy_on_air
 from wirelessfl.simulation.uplinks.secure_aggregation.protocol_run import Outcome, ProtocolRun
@@ -120,8 +121,7 @@ class PairwisePrf(SecureUplink):
     ) -> Generator[simpy.Event, Any, None]:
         cell.medium.note(EventKind.ADVERTISE_KEYS, message.sender, message.bits)
         link = replace(link, sends=True)  # it is assumed to succeed
-        duration, piloting = ticks(link.duration(message.bits)), link.piloting(message.bits)
-        yield from air_time.send(cell.medium, message.sender, duration, active=1.0 - piloting, piloting=piloting)
+        yield from air_time.send(cell.medium, message.sender, link, message.bits)
         cell.medium.note(EventKind.ARRIVE, message.sender, message.bits)
 
     def begin(self, cell: Cell, this: Round, costs: StageCosts) -> PrfRun:

@@ -9,8 +9,9 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.secagg import Message, Stage
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.medium import AirTime, ProtocolMessage, Report, ticks
+from wirelessfl.simulation.medium import ProtocolMessage, Report
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.trace import EventKind, SecAggStage, Status
@@ -100,8 +101,7 @@ class Transport:
         if link.sends:
             return True
         if link.pilot_s > 0:
-            shares = (column_of(stage), link.on_air(0.0), link.piloting(0.0))
-            yield from self.air_time.send(self._medium, position, ticks(link.duration(0.0)), *shares)
+            yield from self.air_time.send(self._medium, position, link, 0.0, column_of(stage))
         self._lose(position, Status.DEEP_FADE, EventKind.DEEP_FADE)
         return False
 
@@ -121,8 +121,7 @@ class Transport:
         self.costs.add(column_of(message.stage), messages_up=1.0, bits_up=message.bits)
         vanishes = not np.isnan(share)
         bits = message.bits * share if vanishes else message.bits
-        shares = (column_of(message.stage), link.on_air(bits), link.piloting(bits))
-        yield from self.air_time.send(medium, position, ticks(link.duration(bits)), *shares)
+        yield from self.air_time.send(medium, position, link, bits, column_of(message.stage))
         if vanishes:
             self._lose(position, Status.CRASHED, EventKind.VANISH)
             return False
