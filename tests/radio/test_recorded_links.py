@@ -175,6 +175,18 @@ def test_time_on_the_air_is_that_of_each_asynchronous_round(tmp_path: Path) -> N
     assert sum(map(len, begins.values())) > 6
 
 
+def test_keys_are_agreed_on_over_the_log(tmp_path: Path) -> None:
+    """The only messages before round 1: 0.3 s without coverage, their bits over the rate, and the delay."""
+    scenario = over(written(tmp_path, gaps()), up={"kind": "secure_aggregation", "protocol": "pairwise_prf"}, rounds=1)
+    _, _, (batch, *_) = run(scenario)
+    at, node, kind, size = (np.asarray(one) for one in (batch.time, batch.node, batch.kind, batch.bits))
+    for client in range(6):
+        mine = node == client
+        (begin,), (bits,) = (one[mine & (kind == EventKind.ADVERTISE_KEYS)] for one in (at, size))
+        end = at[mine & (kind == EventKind.ARRIVE)][0]
+        assert end - begin == pytest.approx(0.3 + bits / (3e4 * (1 + client)) + 0.4)
+
+
 def test_past_the_end_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"found lines of client \d up to 0.2 s, and a message .* allowed: a log"):
         run(over(written(tmp_path, steady(end=0.2))))

@@ -98,7 +98,8 @@ class PairwisePrf(SecureUplink):
         cell.state.uplink_memory[NONCE] = 0
         medium, everyone, air_time = cell.medium, np.arange(self.registered), AirTime()
         begin = medium.now
-        links, _ = self.links.draw(everyone, Moment(0, seconds(begin)), 1.0 / self.registered)
+        size = max(message.bits for message in self.membership.advertisements)  # the same for all
+        links, _ = self.links.draw(everyone, Moment(0, seconds(begin)), 1.0 / self.registered, size)
         yield medium.env.all_of(
             [
                 medium.env.process(self._advertise(cell, link, message, air_time))
