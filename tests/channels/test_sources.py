@@ -304,6 +304,12 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def test_csv_of_a_spreadsheet(tmp_path: Path) -> None:
+    """With a mark of its encoding, and an empty cell at the end of a line."""
+    found = import_channels(written(tmp_path, "\ufefftime_s,client,re,im\n0,0,1e-5,2e-5,\n"), "csv")
+    assert found.gains.ravel().tolist() == [1e-5 + 2e-5j]
+
+
 def test_csv(tmp_path: Path) -> None:
     found = import_channels(written(tmp_path, TABLE), "csv")
     assert found.gains.shape == (2, 2, 1, 2) and found.gains[0, 1, 0, 0] == 5e-5 + 6e-5j
@@ -320,6 +326,8 @@ def test_csv(tmp_path: Path) -> None:
         ("time_s,client,re,im\n", r"found no line below the header"),
         ("time_s,client,re,im\n0,0,1e-5,x\n", r"line 2: allowed: a number in each of time_s, client, re, im"),
         ("time_s,client,re,im\n0,0,1e-5\n", r"line 2: allowed"),
+        ("time_s,client,re,im\n0,0,1,5e-5,0\n", r"line 2: found 5 cells below 4 columns; allowed: one in each"),
+        ("time_s,client,re,im,re\n0,0,1e-5,0,2e-5\n", r"line 1: found 2 columns re; allowed: one"),
         ("time_s,client,re,im\n0,0.5,1e-5,0\n", r"client: found 0\.5; allowed: whole numbers from 0"),
         ("time_s,client,re,im\n0,-1,1e-5,0\n", r"client: found -1"),
         (TABLE + "0,1,0,1,5e5,1,1,20,0\n", r"found several gains for time_s 0, client 1, antenna 0, subcarrier 1"),

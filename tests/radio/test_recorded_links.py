@@ -341,3 +341,25 @@ def test_other_tables_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as ended:
         pdcp_statistics.main([str(table), str(table), "--out", str(tmp_path / "links.csv")])
     assert ended.value.code == 2 and "found no column" in capsys.readouterr().err
+
+
+def test_a_packet_at_the_end_of_an_interval_counts(tmp_path: Path) -> None:
+    """1000 bytes at 0.25 s and 3000 at 0.5 s, in intervals of 0.5 s: two intervals."""
+    header = "time(s)\tcellId\trnti\tlcid\tpacketSize\tdelay(s)\n"
+    for name in ("sent", "received"):
+        (tmp_path / name).write_text(header + "0.25\t1\t1\t4\t1000\t0.01\n0.5\t1\t1\t4\t3000\t0.01\n")
+    lines = pdcp_statistics.link_log(tmp_path / "sent", tmp_path / "received", 0.5)
+    assert [line[0] for line in lines] == [0.0, 0.5, 1.0]
+    assert [line[2] * 0.5 / 8 for line in lines] == pytest.approx([1000, 3000, 0])
+
+
+def test_a_log_with_decimal_commas_is_refused(tmp_path: Path) -> None:
+    """Read by its columns, 0,5 s would be 0 s, and all else one column further to the right."""
+    (path := tmp_path / "links.csv").write_text(HEADER + "0,0,1e5,0,01,0\n9,0,1e5,0,01,0\n")
+    with pytest.raises(DataError, match=r"links\.csv:2: found 6 cells below 5 columns; allowed: one in each"):
+        recorded_rates(str(path), 1)
+    path.write_text("loss," + HEADER + "0,0,0,1e5,0,0\n0,9,0,1e5,0,0\n")
+    with pytest.raises(DataError, match=r"links\.csv:1: found several columns loss; allowed: one"):
+        recorded_rates(str(path), 1)
+    path.write_text("\ufeff" + HEADER + "0,0,1e5,0,0,\n9,0,1e5,0,0\n", encoding="utf-8")
+    assert recorded_rates(str(path), 1).clients[0].rate_bps.tolist() == [1e5, 1e5]

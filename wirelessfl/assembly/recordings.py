@@ -261,13 +261,22 @@ def read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float
     """
     rows, wanted = list[list[float]](), ", ".join(columns)
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             header = [name.strip() for name in file.readline().split(",")]
             missing = [name for name in columns if name not in header]
             lacking = f"{key}: {path}:1: found no column {', '.join(missing)}; allowed: a first line with {wanted}"
             precondition(not missing, lacking, DataError)
+            twice = [name for name in columns if header.count(name) > 1]
+            several = f"{key}: {path}:1: found several columns {', '.join(twice)}; allowed: one {wanted} each"
+            precondition(not twice, several, DataError)
             order = [header.index(name) for name in columns]
             for place, cells in ((place, line.split(",")) for place, line in enumerate(file, start=2) if line.strip()):
+                more = f"{key}: {path}:{place}: found {len(cells)} cells below {len(header)} columns"
+                precondition(
+                    not "".join(cells[len(header) :]).strip(),
+                    f"{more}; allowed: one in each, and decimal points",
+                    DataError,
+                )
                 try:
                     rows.append([float(cells[index]) for index in order])
                 except (ValueError, IndexError):

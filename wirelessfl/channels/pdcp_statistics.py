@@ -26,7 +26,7 @@ def link_log(sent: Path, received: Path, interval_s: float) -> list[tuple[float,
     terminals = sorted({one[1:3] for one in offered} | {one[1:3] for one in arrived})
     if not arrived:
         raise ValueError(f"{received}: found no packets of data; allowed: the statistics of an uplink that was used")
-    intervals = int(np.ceil(max(one[0] for one in arrived) / interval_s))
+    intervals = int(max(one[0] for one in arrived) // interval_s) + 1
     lines = []
     for client, terminal in enumerate(terminals):
         mine = np.array([(time, size, delay) for time, *who, size, delay in arrived if tuple(who) == terminal])

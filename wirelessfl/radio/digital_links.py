@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.channel_source import Channels
-from wirelessfl.radio.course import Course, Stretch, course_of, sent_until
+from wirelessfl.radio.course import Course, Stretch, What, course_of, sent_until
 from wirelessfl.radio.csi import outage_power
 from wirelessfl.radio.harq import Harq
 from wirelessfl.radio.links import SlotLinks
@@ -253,7 +253,7 @@ class DigitalLinks:
         if self.division.refresh == "piece":
             for row, spent, sending in zip(rows.tolist(), uploads.spent_s, uploads.sending, strict=True):
                 pilots = float(sent.pilot_s[row])
-                parts = [
+                parts: list[tuple[What, float]] = [
                     part
                     for seconds, sends in zip(spent[spent > 0].tolist(), sending[spent > 0].tolist(), strict=True)
                     for part in (("pilots", pilots), ("data" if sends else "nothing", seconds))

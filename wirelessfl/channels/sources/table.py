@@ -89,17 +89,25 @@ def _columns(path: Path) -> dict[str, NDArray[np.float64]]:
     # The numbers of each column. Raises DataError: the file cannot be read, or a line of it.
     rows: list[list[float]] = []
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             header = [name.strip() for name in next(lines, [])]
             missing = [name for name in _COLUMNS if name not in header]
             if missing:
                 allowed = f"{', '.join(_COLUMNS)}, and {', '.join(_FURTHER)} if known"
                 raise DataError(f"line 1: found no column {', '.join(missing)}; allowed: {allowed}")
+            twice = [name for name in (*_COLUMNS, *_FURTHER) if header.count(name) > 1]
+            if twice:
+                raise DataError(f"line 1: found {header.count(twice[0])} columns {twice[0]}; allowed: one")
             order = [header.index(name) for name in (*_COLUMNS, *_FURTHER) if name in header]
             for cells in lines:
                 if not cells:
                     continue
+                if any(cells[len(header) :]):
+                    raise DataError(
+                        f"line {lines.line_num}: found {len(cells)} cells below {len(header)} columns; allowed: one in "
+                        "each, and decimal points"
+                    )
                 try:
                     rows.append([float(cells[index]) for index in order])
                 except (ValueError, IndexError):
