@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
+from tests.simulation.scenarios import PLAN
 from tests.simulation.test_loss_selection import CHOICE, NOISY, OORT, played, scenario
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.analysis.replay.recording import open_recording, verify
+from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy.gaussian import gaussian_epsilon
 
 
@@ -54,6 +56,23 @@ def test_over_the_air_all_who_might_have_been_selected_are_charged(selection: di
     assert math.isfinite(rounds[-1].values["epsilon_accounted"])
     words = " ".join(simulation.ledger.why_different())
     assert "with noise of standard deviation 2" in words and "Who is selected follows these reports" in words
+
+
+@pytest.mark.parametrize("selection", [CHOICE, {**CHOICE, "loss": "minibatch"}, OORT])
+def test_no_sample_moves_a_report_further_than_it_is_charged_for(selection: dict[str, Any]) -> None:
+    """Also one so large that its loss is not a number: C/n of a mean, C/b of a batch, C/√n of a root mean square."""
+    noisy = {**NOISY, "loss_clip": 1000.0}
+    simulation = build_simulation(scenario({**selection, **noisy}, training={"batch_size": 4, "steps": 1}), PLAN)
+    learner, client, told = simulation.deployment.learner, np.array([1]), []
+    shards, reports = learner.population.shards(client), simulation.deployment.selection.reports
+    samples, drawn = int(shards.sizes[0]), learner.streams.generator("selection_batch", 1, 1)
+    place = int(drawn.choice(samples, size=4, replace=False)[0]) if reports.statistic == "batch_mean" else 0
+    model = 100 * simulation.state.parameters
+    for value in (0.0, 3e38):
+        shards.inputs.zero_()[shards.index[0, place]] = value  # the samples themselves, which all shards share
+        told.append(float(learner.reported(model, client, 1, reports)[0]))
+    counted = {"mean": samples, "batch_mean": 4, "rms": math.sqrt(samples)}[reports.statistic]
+    assert 0 < told[1] - told[0] <= 1000.0 / counted
 
 
 @pytest.mark.parametrize("selection", [CHOICE, {**CHOICE, "loss": "last"}, OORT])

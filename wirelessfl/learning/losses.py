@@ -43,7 +43,7 @@ def local_losses(
         parameters: (d,).
         population: the clients' samples.
         clients: (k,) their numbers.
-        clip: bound on the loss of each sample; None for none.
+        clip: bound on the loss of each sample, which one that is not a number counts as; None for none.
         batch: samples of a mini-batch of each client, drawn without replacement, the round, and randomness of the run;
             None for all samples.
     """
@@ -60,7 +60,8 @@ def local_losses(
         return LocalLosses(np.zeros(0), np.zeros(0))
     losses = _losses(model, parameters, shards.inputs, shards.targets, torch.cat(rows))
     if clip is not None:
-        losses = np.minimum(losses, clip)
+        # One that is not a number alone would make the whole report such a one, however many samples there are
+        losses = np.minimum(np.where(np.isnan(losses), clip, losses), clip)
     begins = np.cumsum(counts) - counts
     squares = np.add.reduceat(losses**2, begins) / counts
     return LocalLosses(np.add.reduceat(losses, begins) / counts, np.sqrt(squares))
