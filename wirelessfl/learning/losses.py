@@ -51,10 +51,8 @@ def local_losses(
     rows = []
     for place, client in enumerate(clients.tolist()):
         own = shards.index[place, : int(shards.sizes[place])]
-        if batch is not None and len(own) > batch[0]:
-            generator = batch[2].generator("selection_batch", batch[1], client)
-            own = own[torch.from_numpy(np.sort(generator.choice(len(own), size=batch[0], replace=False)))]
-        rows.append(own)
+        drawn = None if batch is None else drawn_samples(len(own), client, *batch)
+        rows.append(own if drawn is None else own[torch.from_numpy(drawn)])
     counts = np.array([len(own) for own in rows])
     if not len(counts):
         return LocalLosses(np.zeros(0), np.zeros(0))
@@ -65,6 +63,14 @@ def local_losses(
     begins = np.cumsum(counts) - counts
     squares = np.add.reduceat(losses**2, begins) / counts
     return LocalLosses(np.add.reduceat(losses, begins) / counts, np.sqrt(squares))
+
+
+def drawn_samples(samples: int, client: int, size: int, round_index: int, streams: Streams) -> NDArray[np.int64] | None:
+    """(size,) ascending places of the mini-batch of a client in a round; None where it has no more samples."""
+    if samples <= size:
+        return None
+    generator = streams.generator("selection_batch", round_index, client)
+    return np.sort(generator.choice(samples, size=size, replace=False))
 
 
 def _losses(model: FlatModel, parameters: Tensor, inputs: Tensor, targets: Tensor, rows: Tensor) -> NDArray[np.float64]:

@@ -136,6 +136,12 @@ class Column:
         costs, place = np.unique(self.beside.mu_squared_of(slots), return_inverse=True)
         return np.asarray(gaussian_epsilon(np.sqrt(costs), self.statement.delta)[place])
 
+    def gaussian_mu(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> float:
+        """The μ of the dearest of clients, with what comes on top; NaN unless one route of plain Gaussian costs is."""
+        if self._samples or len(self.accounts) != 1:
+            return float("nan")
+        return float(np.sqrt(self._costs(slots, uncovered).max()))
+
     def raise_largest(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> None:
         """Rise of ``largest`` to the largest epsilon of these clients; composes as few as it can."""
         if not len(slots) or self.largest == np.inf:

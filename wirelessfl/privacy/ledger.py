@@ -105,6 +105,12 @@ class Ledger:
         slots = np.arange(self._num_touched + 1)
         return float(self._accounted.epsilons_beside(slots).max()) if self._might[0] >= 0 else np.nan
 
+    def accounted_mu(self, client: int) -> float:
+        """The μ behind the accounted epsilon of a client, where one route of plain Gaussian costs is; else NaN."""
+        slot = int(self._slot_of[client])
+        slots = np.array([self._num_touched if slot < 0 else slot])
+        return self._accounted.gaussian_mu(slots, self._uncovered(slots))
+
     def remark(self, sentence: str) -> None:
         """Remark on the meaning of the two ε."""
         self._remarks[sentence] = None

@@ -94,11 +94,17 @@ class Learner(LocalLearner):
         self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int, reports: LossReports
     ) -> NDArray[np.float64]:
         """(n,) losses of a model (d,) that clients report, with the noise that they add."""
+        losses = self.statistics(parameters, clients, round_index, reports)
+        return reports.noised(losses, self.streams.nodes("selection_noise", round_index, clients))
+
+    def statistics(
+        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int, reports: LossReports
+    ) -> NDArray[np.float64]:
+        """(n,) what clients make of the losses of a model (d,) before they add any noise."""
         there = torch.from_numpy(parameters).to(self.plan.device)
         batch = (self.training.batch_size, round_index, self.streams) if reports.statistic == "batch_mean" else None
         found = local_losses(self.model, there, self.population, clients, reports.bound, batch)
-        losses = found.rms if reports.statistic == "rms" else found.mean
-        return reports.noised(losses, self.streams.nodes("selection_noise", round_index, clients))
+        return found.rms if reports.statistic == "rms" else found.mean
 
     def releases(
         self,

@@ -12,6 +12,7 @@ from wirelessfl.analysis.audit.evidence import Evidence, skipped_rounds, weigh
 from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import noise_faults
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, rehearse_for_audit
+from wirelessfl.analysis.audit.reports import CANARY, SEEN
 from wirelessfl.analysis.audit.scope import not_tested
 from wirelessfl.analysis.audit.worlds import reach_faults, world_faults
 from wirelessfl.assembly import build_simulation, plan_to_look
@@ -38,7 +39,7 @@ class Audit:
         name: the scenario.
         statement: for whom and against whom ε is stated.
         client: whose canary it is, the one that the ledger charges most.
-        rounds: rounds in which that client is heard.
+        rounds: rounds in which that client is heard, or reports a loss.
         trials: games played in either world.
         canary: what the two worlds differ in.
         view: what the adversary sees.
@@ -49,6 +50,7 @@ class Audit:
         mu_published: √(2ρ) of a published zCDP theorem; NaN where there is none.
         mu_accounted: the μ behind the accounted ε; NaN where not all noise is plain Gaussian.
         evidence: what the games showed.
+        of_updates: what they showed without the losses that clients report, of which no theorem on an uplink speaks.
         noise_faults: tests that the noise itself fails, in plain sentences.
         not_tested: what the audit does not look at, in plain sentences.
     """
@@ -67,6 +69,7 @@ class Audit:
     mu_published: float
     mu_accounted: float
     evidence: Evidence
+    of_updates: Evidence
     noise_faults: list[str]
     not_tested: list[str]
 
@@ -95,7 +98,7 @@ class Audit:
     @property
     def refutes_published(self) -> bool:
         """Whether the bound exceeds the published ε, where both are about the same unit, adjacency and adversary."""
-        return bool(self.relation) and self.epsilon_empirical > self.epsilon_published
+        return bool(self.relation) and self.of_updates.epsilon > self.epsilon_published
 
     def findings(self) -> Iterator[str]:
         """The audit in plain sentences."""
@@ -132,6 +135,7 @@ class Audit:
             "epsilon_gaussian": self.evidence.epsilon_gaussian if gaussian is not None else None,
             "epsilon_difference": self.evidence.epsilon_difference,
             "epsilon_count": self.evidence.epsilon_count,
+            "epsilon_reports": self.evidence.epsilon_reports,
             "epsilon_clopper_pearson": threshold.epsilon,
             "false_positive_rate_upper": threshold.false_positives,
             "false_negative_rate_upper": threshold.false_negatives,
@@ -207,28 +211,38 @@ def audit_simulation(
     precondition(enough, f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
     choice = choose_game(rehearsal := rehearse_for_audit(simulation))
     count = int(np.clip(_SECONDS / max(choice.cost, 1e-9), *_TRIALS)) if trials is None else trials
-    games = [choice.game, *([] if choice.counts is None else [choice.counts])]
-    seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
+    games = [game for game in (choice.game, choice.counts, choice.reports) if game is not None]
+    played = {id(game): game.play(count, lambda part: on_progress(part / len(games))) for game in games}
+    updates, counts, reports = (played.get(id(game)) for game in (choice.game, choice.counts, choice.reports))
+    assert updates is not None, "there is a game on updates"
     ledger, records = rehearsal.ledger, list(choice.noises())
     reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
-    share = false_alarm / 2 / (len(records) + 1)
+    worlds = [updates, *([] if reports is None else [reports])]
+    share = false_alarm / 2 / (len(records) + len(worlds))
     faults = [fault.words for record in records for fault in noise_faults(record, share)]
+    of_updates = weigh(updates, counts, ledger.statement.delta, false_alarm / 2)
     return Audit(
         name=name,
         statement=ledger.statement,
         client=rehearsal.client,
-        rounds=len(rehearsal.rounds),
+        rounds=len({*rehearsal.rounds, *(report.round_index for report in rehearsal.reports)}),
         trials=count,
-        canary=choice.canary,
-        view=choice.view,
+        canary=choice.canary if reports is None else f"{choice.canary}; {CANARY}",
+        view=choice.view if reports is None else f"{choice.view}, and {SEEN}",
         relation=_relation(rehearsal, choice),
         epsilon_published=ledger.epsilon_published(),
         epsilon_accounted=ledger.epsilon_accounted(),
         why_different=ledger.why_different(),
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
-        evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
-        noise_faults=[*skipped_rounds(seen[0]), *reach, *faults, *world_faults(seen[0], share)],
+        evidence=of_updates
+        if reports is None
+        else weigh(updates, counts, ledger.statement.delta, false_alarm / 2, reports),
+        of_updates=of_updates,
+        noise_faults=[
+            *(*skipped_rounds(updates), *reach, *(() if choice.reports is None else choice.reports.faults()), *faults),
+            *(fault for part in worlds for fault in world_faults(part, share)),
+        ],
         not_tested=list(not_tested(rehearsal, choice, records)),
     )
 

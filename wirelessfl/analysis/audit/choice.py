@@ -6,6 +6,7 @@ It is looked for in all noised sums of the client's local steps, or in what the 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple, assert_never
 
 import numpy as np
@@ -18,6 +19,7 @@ from wirelessfl.analysis.audit.games import LEAST_NOISE, Advance, FixedUpload, G
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import local_noise, slot_noise
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, require_known, require_known_releases
+from wirelessfl.analysis.audit.reports import ReportGame, report_game
 from wirelessfl.analysis.audit.slots import KnownSlots, SecretSlots, Slot
 from wirelessfl.analysis.audit.steps import CountGame, StepGame, count_game
 from wirelessfl.errors import InfeasibleError, precondition
@@ -68,6 +70,8 @@ class Choice(NamedTuple):
         cost: seconds that one trial of both worlds takes on a common processor, by counting operations.
         noises: records the noise that the game is played under.
         counts: the game on the counts that an adaptive clipping norm releases, or None.
+        sample: which sample of the client the canary is, where batches are known; None where any will do.
+        reports: the game on the losses that the client reports for the selection, or None.
     """
 
     game: Game
@@ -76,14 +80,30 @@ class Choice(NamedTuple):
     cost: float
     noises: Callable[[], Iterator[NoiseRecord]]
     counts: CountGame | None = None
+    sample: int | None = None
+    reports: ReportGame | None = None
 
 
 def choose_game(rehearsal: Rehearsal) -> Choice:
     """The strongest game that the adversary of the ledger's statement can play against its worst client.
 
+    Noisy losses, which every adversary is taken to see, are a part of the view, but for one who needs none.
+
     Raises:
         InfeasibleError: there is no game for this scenario.
     """
+    choice = _on_updates(rehearsal)
+    streams = Streams(rehearsal.learner.streams.torch_seed("audit"))
+    reports = None if choice.view == UPLOADS else report_game(rehearsal, choice.sample, streams)
+    if reports is None:
+        return choice
+    noises = choice.noises
+    return choice._replace(
+        reports=reports, cost=choice.cost + reports.cost, noises=lambda: chain(noises(), [reports.noise()])
+    )
+
+
+def _on_updates(rehearsal: Rehearsal) -> Choice:
     require_known_releases(rehearsal.releases)
     adversary, view = rehearsal.ledger.statement.adversary, rehearsal.parts.uplink.audit_view()
     streams = Streams(rehearsal.learner.streams.torch_seed("audit"))
@@ -127,6 +147,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
         JOINT if air.joint else AIR,
         game.cost(learner.upload_dimension * air.readings, False) + (0.0 if trained is None else trained.cost(1)),
         lambda: _air_noises(rehearsal, game, trained),
+        sample=_known_sample(client),
     )
 
 
@@ -183,7 +204,12 @@ def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
         client.cost(crowd) * (1 if counts is None else 2),
         lambda: _local_noises(rehearsal, client, counts),
         counts,
+        _known_sample(client),
     )
+
+
+def _known_sample(client: CanaryClient | None) -> int | None:
+    return None if client is None or client.secret_batches else client.canary
 
 
 def _local_noises(rehearsal: Rehearsal, client: CanaryClient, counts: CountGame | None) -> Iterator[NoiseRecord]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from wirelessfl.analysis.audit.games import Observations
+from wirelessfl.analysis.audit.reports import beside
 from wirelessfl.analysis.audit.statistics import (
     ShiftBound,
     ThresholdBound,
@@ -45,6 +46,8 @@ class Evidence:
         epsilon_gaussian: the ε that follows, 0 where there is none.
         epsilon_difference: the ε that two events show, one of which takes the noise off the other; 0 where none does.
         epsilon_count: the ε that the released counts of an adaptive clipping norm show; None where there are none.
+        reports: how far the canary moves the losses that its client reports; None where it reports none.
+        epsilon_reports: the ε that follows.
         threshold: the bound that assumes nothing.
         with_canary: (n,) the statistic in the world with the canary.
         without: (n,) in the other.
@@ -58,6 +61,8 @@ class Evidence:
     epsilon_gaussian: float
     epsilon_difference: float
     epsilon_count: float | None
+    reports: ShiftBound | None
+    epsilon_reports: float | None
     threshold: ThresholdBound
     with_canary: Values
     without: Values
@@ -67,7 +72,8 @@ class Evidence:
     @property
     def epsilon(self) -> float:
         """The largest of all lower bounds."""
-        return max(self.epsilon_gaussian, self.epsilon_difference, self.epsilon_count or 0.0, self.threshold.epsilon)
+        of_parts = self.epsilon_count or 0.0, self.epsilon_reports or 0.0
+        return max(self.epsilon_gaussian, self.epsilon_difference, *of_parts, self.threshold.epsilon)
 
     def words(self, mu_published: float, mu_accounted: float) -> Iterator[str]:
         """Sentences on the measurements, beside the numbers of theorem and ledger."""
@@ -84,14 +90,29 @@ class Evidence:
         if self.epsilon_count is not None:
             shown = epsilon_text(self.epsilon_count)
             yield f"The released counts, from which the clipping norm follows, show ε ≥ {shown}."
-        most = epsilon_shown_without_error(len(self.without), self.false_alarm / _BOUNDS)
+        if self.reports is not None and self.epsilon_reports is not None:
+            yield (
+                f"The reported losses alone are at least μ = {self.reports.lower:.3g} apart: "
+                f"ε ≥ {epsilon_text(self.epsilon_reports)}."
+            )
+        most = epsilon_shown_without_error(len(self.without), self.false_alarm / _bounds(self.reports))
         yield (
             f"A threshold, which assumes no distribution of noise, shows ε ≥ {epsilon_text(self.threshold.epsilon)} "
             f"(Clopper and Pearson); so many games cannot show more than {epsilon_text(most)} in this way."
         )
 
 
-def weigh(observations: Observations, counts: Observations | None, delta: float, false_alarm: float) -> Evidence:
+def _bounds(reports: object | None) -> int:
+    return _BOUNDS + (reports is not None)
+
+
+def weigh(
+    observations: Observations,
+    counts: Observations | None,
+    delta: float,
+    false_alarm: float,
+    reports: Observations | None = None,
+) -> Evidence:
     """All bounds on ε that observations give, each wrong with at most an equal part of ``false_alarm``.
 
     Args:
@@ -99,12 +120,17 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
         counts: of the counts that an adaptive clipping norm releases; None where there are none.
         delta: δ.
         false_alarm: the probability that any bound exceeds the true ε.
+        reports: of the losses that are reported for the selection, seen beside the sums; None where there are none.
     """
-    alpha = false_alarm / _BOUNDS
+    alpha = false_alarm / _bounds(reports)
     plain = observations.sample_rate >= 1
-    with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations)
+    alone = (None, None) if reports is None else _law_bound(reports, delta, alpha)
+    if reports is not None and plain:
+        observations, reports = beside(observations, reports), None
+    with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations, reports)
     faint = float(np.max(observations.shift, initial=0.0)) < _FAINTEST
-    bound, epsilon = _law_bound(observations, delta, alpha) if observations.gaussian and not faint else (_NOTHING, 0.0)
+    lawful = observations.gaussian and not faint
+    bound, epsilon = _law_bound(observations, delta, alpha, reports) if lawful else (_NOTHING, 0.0)
     pair = None if faint else best_difference(observations)
     return Evidence(
         false_alarm=false_alarm,
@@ -113,6 +139,8 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
         epsilon_gaussian=epsilon,
         epsilon_difference=0.0 if pair is None else _law_bound(pair, delta, alpha)[1],
         epsilon_count=None if counts is None else _law_bound(counts, delta, alpha)[1],
+        reports=alone[0],
+        epsilon_reports=alone[1],
         threshold=threshold_bound(with_canary, without, delta, alpha),
         with_canary=with_canary,
         without=without,
@@ -127,10 +155,12 @@ def _matched_filter(observations: Observations) -> tuple[Values, Values]:
     return observations.plus @ weights, observations.minus @ weights
 
 
-def _law_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
+def _law_bound(
+    observations: Observations, delta: float, alpha: float, reports: Observations | None = None
+) -> tuple[ShiftBound, float]:
     # How far, or by which factor, the canary moves the statistic, and the ε that follows.
     if observations.sample_rate < 1:
-        return _sampled_bound(observations, delta, alpha)
+        return _sampled_bound(observations, delta, alpha, reports)
     with_canary, without = _matched_filter(observations)
     same = np.ones(len(with_canary))
     bound = shift_bound(with_canary, without, same, same > 0, alpha)
@@ -185,25 +215,27 @@ def skipped_rounds(observations: Observations) -> list[str]:
     ]
 
 
-def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
+def _sampled_bound(
+    observations: Observations, delta: float, alpha: float, reports: Observations | None
+) -> tuple[ShiftBound, float]:
     # The Gaussian noise and the sampling rate measured one by one, and composed.
     #
     # How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
-    # adversary), and how often it is in one is counted.
+    # adversary), and how often it is in one is counted. Reports, which it is known to be in, are composed with them.
     included, silent = observations.included, observations.silent
     heard = np.logical_not(np.zeros_like(included) if silent is None else silent[0] | silent[1])
     hits, events = int(included.sum()), included.size
     amplitude = np.broadcast_to(observations.shift, included.shape)
     if np.count_nonzero(included & heard) < 2:
         return _NOTHING, 0.0
-    bound = shift_bound(
-        observations.plus[heard], observations.minus[heard], amplitude[heard], included[heard], alpha / 2
-    )
-    rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1))
-    return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange)
+    share = alpha / (2 + (reports is not None))
+    bound = shift_bound(observations.plus[heard], observations.minus[heard], amplitude[heard], included[heard], share)
+    rate = float(stats.beta.ppf(share, hits, events - hits + 1))
+    known = 0.0 if reports is None else _law_bound(reports, delta, share)[0].lower
+    return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange, known)
 
 
-def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
+def _likelihood_ratio(observations: Observations, reports: Observations | None) -> tuple[Values, Values]:
     # The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials.
     half = len(observations.plus) // 2
     quiet = ~observations.included[:half] | (not observations.exchange)
@@ -221,4 +253,9 @@ def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
 
         return np.asarray((log_density(first) - log_density(second)).sum(axis=1))
 
-    return log_ratio(observations.plus / size), log_ratio(observations.minus / size)
+    with_canary, without = log_ratio(observations.plus / size), log_ratio(observations.minus / size)
+    if reports is None:
+        return with_canary, without
+    spread = float(reports.minus[:half].std()) or 1.0
+    weights = reports.shift / spread**2
+    return with_canary + reports.plus @ weights, without + reports.minus @ weights

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform
@@ -12,6 +13,7 @@ from wirelessfl.privacy import (
     BareRelease,
     DpSgdRelease,
     Ledger,
+    LossRelease,
     Release,
     ServerNoiseRelease,
     Spending,
@@ -34,6 +36,7 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import without_training
 from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import SlotPlan
+from wirelessfl.trace import Status
 
 _KNOWN: dict[str, tuple[type, ...]] = {
     "selection": (SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform),
@@ -90,6 +93,7 @@ class Rehearsal:
         num_rounds: rounds played.
         client: the client that the ledger charges most; of several, the one with the largest weight in the most slots.
         releases: all that the ledger charges this client for, in order.
+        reports: the noisy losses that it reports for the selection, in order.
     """
 
     parts: Deployment
@@ -100,6 +104,7 @@ class Rehearsal:
     num_rounds: int
     client: int
     releases: list[Release]
+    reports: list[LossRelease]
 
     @property
     def rounds(self) -> list[int]:
@@ -118,6 +123,8 @@ class Rehearsal:
 
     def accounted_mu(self) -> float:
         """The μ from which the client's accounted ε follows, where all its noise is plain Gaussian; else NaN."""
+        if self.reports:  # which are charged beside the others, as is whatever the client might have been selected for
+            return self.ledger.accounted_mu(self.client)
         truths = [release.accounted(self.ledger.facts, self.ledger.statement) for release in self.releases]
         plain = all(truth.sampled is None for truth in truths)
         one_route = len({release.route for release in self.releases}) == 1
@@ -146,7 +153,10 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     learner, rounds = without_training(simulation), list[Round]()
     simulation.run(lambda this, _: rounds.append(this.round))
     slots = [(this, this.heard) for this in rounds if this.heard is not None]
-    client = _worst_client(ledger, slots if isinstance(parts.selection.rule, SelectAll) else [])
+    if parts.selection.reads_losses:
+        client = _worst_client(ledger, slots, _taking_part(rounds, ledger.facts.num_clients))
+    else:
+        client = _worst_client(ledger, slots if isinstance(parts.selection.rule, SelectAll) else [])
     releases = [
         release
         for this in rounds
@@ -164,11 +174,31 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         num_rounds=len(rounds),
         client=client,
         releases=releases,
+        reports=[release for this in rounds for release in _reports(this, client)],
     )
 
 
-def _worst_client(ledger: Ledger, slots: list[tuple[Round, SlotPlan]]) -> int:
-    # The client charged most; of several, the one that slots of which it is known who is in which tell most of.
+def _taking_part(rounds: list[Round], registered: int) -> NDArray[np.bool_]:
+    # (K,) who is in a release of any round; who might only have been selected has nothing to play a game on.
+    there = np.zeros(registered, dtype=np.bool_)
+    for this in rounds:
+        for release in this.releases:
+            there[release.clients] = True
+    return there
+
+
+def _reports(this: Round, client: int) -> list[LossRelease]:
+    # The noisy loss that the client reports, if it does: in answer to a query, or beside an upload that is heard.
+    release = this.loss_release
+    if not isinstance(release, LossRelease):
+        return []
+    heard = this.clients[this.with_status(Status.PARTICIPATED)]
+    return [release] if client in (heard if release.everyone else release.clients) else []
+
+
+def _worst_client(ledger: Ledger, slots: list[tuple[Round, SlotPlan]], among: NDArray[np.bool_] | None = None) -> int:
+    # The client charged most, of all or of some; of several, the one that slots of which it is known who is in them
+    # tell most of.
     #
     # A trusted server charges everybody for every round, also those whom a quorum never lets in.
     published, accounted = ledger.client_epsilons()
@@ -176,4 +206,5 @@ def _worst_client(ledger: Ledger, slots: list[tuple[Round, SlotPlan]]) -> int:
     if slots:
         heard = np.concatenate([this.clients[plan.senders] for this, plan in slots])
         told *= np.sqrt(np.bincount(heard, minlength=len(told)))
-    return int(np.lexsort((published, told, accounted))[-1])
+    first = np.zeros(len(told)) if among is None else among
+    return int(np.lexsort((published, told, accounted, first))[-1])

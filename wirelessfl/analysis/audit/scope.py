@@ -8,6 +8,7 @@ from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import LONGEST
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
+from wirelessfl.analysis.audit.reports import phrases
 from wirelessfl.analysis.audit.worlds import tried_updates
 from wirelessfl.learning.faults import BernoulliAvailability
 from wirelessfl.learning.selection import SelectAll
@@ -40,8 +41,7 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
         yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.upload_dimension:,} are recorded"
     yield from _sampling(rehearsal, choice)
     yield from _uplink(rehearsal, choice)
-    if rehearsal.parts.selection.reads_losses:
-        yield "losses that clients report for the selection: the noise on them, and what the selection by them tells"
+    yield from phrases(rehearsal)
     faults, wait_for = rehearsal.parts.faults, rehearsal.parts.wait_for
     everybody = wait_for.fraction == 1.0 and wait_for.count is None and wait_for.deadline_s is None
     reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0

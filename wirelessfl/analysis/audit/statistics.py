@@ -150,7 +150,7 @@ def epsilon_shown_without_error(trials: int, alpha: float) -> float:
     return float(epsilon_of_errors(rate, rate, 0.0)[0])
 
 
-def sampled_epsilon(shifts: Values, sample_rate: float, delta: float, exchange: bool) -> float:
+def sampled_epsilon(shifts: Values, sample_rate: float, delta: float, exchange: bool, beside: float = 0.0) -> float:
     """A lower bound on ε of many uses of a Gaussian mechanism on a secret Poisson subsample.
 
     Composed on a grid of privacy losses that are rounded down, so that the result is below the truth. Where a single
@@ -161,13 +161,17 @@ def sampled_epsilon(shifts: Values, sample_rate: float, delta: float, exchange: 
         sample_rate: in (0, 1], the probability that it is.
         delta: δ.
         exchange: whether the canary is exchanged for its opposite, rather than left out.
+        beside: distance of the two means, over the noise, in further uses that the canary is known to be in.
     """
     largest = float(np.max(shifts, initial=0.0))
     if largest == 0.0:
         return 0.0
     alone = _one_use(largest, sample_rate, delta, exchange)
-    interval = max(_GRID, (largest**2 / 2 + 12 * largest) / _LARGEST_GRID)
-    return alone if largest > _CLEAR else max(alone, _composed(shifts, sample_rate, delta, exchange, interval))
+    clearest = max(largest, beside)
+    interval = max(_GRID, (clearest**2 / 2 + 12 * clearest) / _LARGEST_GRID)
+    if clearest > _CLEAR:
+        return alone
+    return max(alone, _composed(shifts, sample_rate, delta, exchange, interval, beside))
 
 
 def _one_use(shift: float, sample_rate: float, delta: float, exchange: bool) -> float:
@@ -188,19 +192,22 @@ def _one_use(shift: float, sample_rate: float, delta: float, exchange: bool) -> 
     return epsilon if epsilon <= EPSILON_CAP else math.inf
 
 
-def _composed(shifts: Values, sample_rate: float, delta: float, exchange: bool, interval: float) -> float:
+def _composed(
+    shifts: Values, sample_rate: float, delta: float, exchange: bool, interval: float, beside: float
+) -> float:
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism, identity
 
     relation = NeighboringRelation.REPLACE_ONE if exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
     composed = identity(interval, pessimistic_estimate=False)
-    for shift, count in zip(*np.unique(shifts[shifts != 0], return_counts=True), strict=True):
+    uses = [(sample_rate, *use) for use in zip(*np.unique(shifts[shifts != 0], return_counts=True), strict=True)]
+    for rate, shift, count in [*uses, *([(1.0, beside, 1)] if beside > 0 else [])]:
         use = from_gaussian_mechanism(
             # Under REPLACE_ONE one contribution is exchanged for another, twice its size away.
             (2.0 if exchange else 1.0) / shift,
             pessimistic_estimate=False,
             value_discretization_interval=interval,
-            sampling_prob=sample_rate,
+            sampling_prob=rate,
             use_connect_dots=False,
             neighboring_relation=relation,
         )
