@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.compression import Codec, ErrorFeedback, Qsgd, RandK, RandomRounding, Sign, TopK
 from wirelessfl.learning.compression.top_k import index_bits
 from wirelessfl.learning.conformance import check_codec
+from wirelessfl.radio.modulation.a_dsgd import ADsgd
+from wirelessfl.radio.modulation.d_dsgd import DDsgd
 from wirelessfl.scenario.loader import resolve_scenario
 from wirelessfl.study.content import content_id
 
@@ -91,6 +94,27 @@ def test_without_bias(codec: Codec) -> None:
         sent = carried(codec, np.repeat(row[None], draws, axis=0))
     error, deviation = sent.mean(axis=0, dtype=np.float64) - row, sent.std(axis=0, dtype=np.float64)
     assert np.all(np.abs(error) <= 4.9 * deviation / math.sqrt(draws) + 1e-6)  # and rounding of single precision
+
+
+def test_no_level_of_qsgd_is_without_a_codeword() -> None:
+    """A single coordinate has the norm for its magnitude and the highest level s for sure, however many there are."""
+    codec, rows = Qsgd(2**20), np.ones((1, 2000), dtype=np.float32) * np.eye(1, 2000, 7, dtype=np.float32)
+    for seed in range(40):
+        level, norms = codec.encode(rows, [np.random.default_rng(seed)]).content
+        assert level.max() == 2**20 and norms[0, 0] == 1.0
+
+
+@pytest.mark.parametrize("share", ["0.07", "0.14", "0.28", "0.55", "0.1"])
+def test_a_share_is_the_decimal_that_was_written(share: str) -> None:
+    """0.07 of 100 coordinates are 7, although the nearest number of 64 bits times 100 is a hair above."""
+    for dimension in range(1, 400):
+        kept = math.ceil(Fraction(share) * dimension)
+        assert RandK(float(share)).bits(dimension) == 32 * kept
+        places = (math.comb(dimension, kept) - 1).bit_length()
+        assert TopK(float(share)).bits(dimension) == 32 * kept + places
+        assert DDsgd(symbols=float(share)).symbol_count(dimension) == kept
+        assert ADsgd(kept=0.05, symbols=float(share)).symbol_count(dimension) == max(2, kept)
+        assert ADsgd(kept=0.29, symbols=0.55).coordinates_sent(dimension) == max(1, 29 * dimension // 100)
 
 
 @pytest.mark.parametrize(("levels", "dimension"), [(1, 10), (4, 100), (30, 100)])

@@ -41,7 +41,8 @@ class Qsgd(Codec):
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         position = np.abs(rows) * (self.levels / np.where(norms > 0, norms, 1.0))
         uniform = np.stack([generator.random(rows.shape[1], dtype=np.float32) for generator in generators])
-        level = np.copysign(np.floor(position + uniform), rows)
+        # In single precision the sum with a draw next to 1 is rounded up to a level that has no codeword
+        level = np.copysign(np.minimum(np.floor(position + uniform), np.float32(self.levels)), rows)
         return Payload((level, norms), self.bits(rows.shape[1]))
 
     @override

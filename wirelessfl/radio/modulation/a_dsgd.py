@@ -54,12 +54,13 @@ class ADsgd(Waveform):
 
     @override
     def symbol_count(self, dimension: int) -> int:
-        return max(2, math.ceil(self.symbols * dimension))
+        # The tolerance keeps 0.07 of 100 coordinates at 7, where the product is a hair above it
+        return max(2, math.ceil(self.symbols * dimension * (1.0 - 1e-15)))
 
     @override
     def coordinates_sent(self, dimension: int) -> int:
         """K."""
-        return max(1, math.floor(self.kept * dimension))
+        return max(1, math.floor(self.kept * dimension * (1.0 + 1e-15)))
 
     @override
     def encode(self, outgoing: Outgoing) -> tuple[Array, NDArray[np.float64]]:
