@@ -209,6 +209,34 @@ def test_clients_keep_nothing_of_uploads_that_a_restarting_server_lost(uplink: d
     assert [len(values) for values in restarting.state.client_rows.values()] == [0, 0]
 
 
+@pytest.mark.parametrize(
+    "uplink",
+    [
+        {"kind": "digital", "codec": {"name": "top_k", "share": 0.2, "error_feedback": True}},
+        {
+            "kind": "over_the_air",
+            "modulation": {"scheme": "a_dsgd"},
+            "power_control": {"policy": "truncated_inversion"},
+        },
+        {
+            "kind": "over_the_air",
+            "modulation": {"scheme": "d_dsgd"},
+            "power_control": {"policy": "full_power"},
+        },
+    ],
+    ids=["top_k", "a_dsgd", "d_dsgd"],
+)
+def test_all_of_an_upload_that_a_restarting_server_lost_is_still_to_be_sent(uplink: dict[str, Any]) -> None:
+    """A client keeps what it had left over before; without restarts something is left over of every upload."""
+    keys = {"uplink": uplink, "channel__fading": {"model": "static"}}
+    if uplink.get("modulation") == {"scheme": "a_dsgd"}:
+        keys["faults__fade_threshold"] = 0.01  # which its power control needs
+    restarting, rounds, _ = run(small(**keys, faults__server_restart={"p": 1.0, "downtime_s": 1.0}))
+    assert any(np.any(this.status == Status.LOST) for this in rounds)
+    assert restarting.state.memories["error_feedback"] == {}
+    assert run(small(**keys))[0].state.memories["error_feedback"]
+
+
 class WrongRows(Scaffold):
     """Keeps other rows than it began with."""
 

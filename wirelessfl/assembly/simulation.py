@@ -33,6 +33,7 @@ from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.lost_uploads import RESIDUALS
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
 from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
@@ -127,7 +128,7 @@ def _simulation(
     memories: dict[str, Any] = {
         **network.memories(),
         **selection.memories(),
-        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, error_feedback=residuals),
+        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, **{RESIDUALS: residuals}),
         **memories_among(personal=None if personal is None else personal.kept),
     }
     deployment = Deployment(

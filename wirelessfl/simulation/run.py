@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Generator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.lost_uploads import keeping
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
 from wirelessfl.simulation.personalisation import Personalisation
 from wirelessfl.simulation.query import loss_release, reported_beside_uploads, selected_round
@@ -169,15 +169,15 @@ class Simulation:
         self._check_availability(cell, this)
         cell.reach(this)
         restarts = self.deployment.faults.server_restarts(this.index, self.deployment.network.streams)
-        rows = deepcopy(self.state.client_rows) if restarts else {}
+        set_back = keeping(self.state, self.deployment.memories) if restarts else None
         collected = yield from self.deployment.uplink.collect(cell, this)
         self._charge(this, collected)
         this.energy = this.energy.plus(this.before.joules)
         this.reported = reported_beside_uploads(cell, self.deployment.selection, this, collected.heard)
         cell.charge_for_computing(this)
-        if restarts:
+        if set_back is not None:
             collected = yield from self._restart(cell, this, collected)
-            self.state.client_rows = rows  # of an upload that is lost a client keeps nothing
+            set_back()
         if collected.aggregate is not None:
             arrived = this.clients[collected.heard]
             weights = self.deployment.network.registry.weight(arrived)
