@@ -228,7 +228,7 @@ def test_clients_keep_nothing_of_uploads_that_a_restarting_server_lost(uplink: d
 )
 def test_all_of_an_upload_that_a_restarting_server_lost_is_still_to_be_sent(uplink: dict[str, Any]) -> None:
     """A client keeps what it had left over before; without restarts something is left over of every upload."""
-    keys = {"uplink": uplink, "channel__fading": {"model": "static"}}
+    keys: dict[str, Any] = {"uplink": uplink, "channel__fading": {"model": "static"}}
     if uplink.get("modulation") == {"scheme": "a_dsgd"}:
         keys["faults__fade_threshold"] = 0.01  # which its power control needs
     restarting, rounds, _ = run(small(**keys, faults__server_restart={"p": 1.0, "downtime_s": 1.0}))

@@ -83,6 +83,20 @@ def test_losses_without_noise_leave_no_guarantee(selection: dict[str, Any]) -> N
     assert "clients report their losses without noise" in " ".join(simulation.ledger.why_different())
 
 
+def test_rounds_in_which_only_those_without_a_guarantee_send_are_charged_for_their_reports() -> None:
+    """Clients that send beyond the clip are in no record: where nobody else sends, what was asked for is all."""
+    keys = {"uplink": {"kind": "over_the_air"}, "privacy": {"unit": "client", "delta": 1e-5}}
+    roles = [{"role": "scaled", "factor": 3.0, "count": 6}]
+    simulation, rounds, _ = played(scenario({**CHOICE, **NOISY}, **keys, clients__roles=roles, rounds=3))
+    total = np.zeros(6)
+    for this in rounds:
+        assert this.round.before.asked is not None
+        total[this.round.before.asked] += (3.0 / 2.0) ** 2
+    expected = float(gaussian_epsilon(math.sqrt(total.max()), 1e-5))
+    assert simulation.ledger.epsilon_accounted() == pytest.approx(expected, rel=1e-9)
+    assert rounds[-1].values["selection_epsilon"] == pytest.approx(expected, rel=1e-9)
+
+
 def test_local_noise_and_noisy_losses_add_up() -> None:
     noise = {"mechanism": "gaussian", "noise_multiplier": 1.5, "clip": 1.0}
     found = {}

@@ -94,6 +94,8 @@ class Ledger:
     ) -> tuple[Spending, NDArray[np.int64]]:
         # Who was selected follows the noisy losses of the round: all who might have been pay what the dearest one does.
         might = self._might[1]
+        if not len(release.clients):  # of those alone that no guarantee covers: there is no dearest one
+            return spending, slots
         if might is None:
             return of_the_dearest(spending, None), slots
         others = self._slots(np.setdiff1d(might, release.clients))
