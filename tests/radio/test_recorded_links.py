@@ -364,3 +364,12 @@ def test_a_log_with_decimal_commas_is_refused(tmp_path: Path) -> None:
         recorded_rates(str(path), 1)
     path.write_text("\ufeff" + HEADER + "0,0,1e5,0,0,\n9,0,1e5,0,0\n", encoding="utf-8")
     assert recorded_rates(str(path), 1).clients[0].rate_bps.tolist() == [1e5, 1e5]
+
+
+@pytest.mark.parametrize("client", ["0.5", "-1", "3e9"])
+def test_lines_of_nobody_are_refused(tmp_path: Path, client: str) -> None:
+    """They were left out without a word."""
+    file = Path(written(tmp_path, steady(2)))
+    file.write_text(f"{file.read_text()}1,{client},1e5,0,0\n")
+    with pytest.raises(DataError, match=r"links\.csv:6: found client .*; allowed: whole numbers from 0 to 2147483647"):
+        recorded_rates(str(file), 2)

@@ -75,9 +75,17 @@ def test_a_recorded_run_needs_the_jammer_in_its_recording(tmp_path: Path) -> Non
         ("round,client,re,im\n1,0,x,0\n", "cannot be read as numbers"),
         ("round,client,re,im\n1,0,1\n", "cannot be read as numbers"),
         ("round,client,re,im\n", "cannot be read as numbers"),
-        ("round,client,re,im\n0,0,1,0\n", "rounds must be whole numbers from 1"),
-        ("round,client,re,im\n1,-1,1,0\n", "clients from 0"),
-        ("round,client,re,im\n1,0.5,1,0\n", "whole numbers"),
+        ("round,client,re,im\n0,0,1,0\n", r":2: found round 0; allowed: whole numbers from 1"),
+        (
+            "round,client,re,im\n1,-1,1,0\n",
+            r":2: found client -1; allowed: whole numbers from 0 to 2147483647, and -2 for the jammer",
+        ),
+        ("round,client,re,im\n1,0.5,1,0\n", r":2: found client 0\.5; allowed: whole numbers"),
+        (
+            "round,client,re,im\n1,0,1,0\n\n1,0,2,0\n",
+            r":4: found round 1, client 0 again, as in line 2; allowed: one line",
+        ),
+        ("round,client,re,im\n1,-2,1,0\n1,0,2,0\n1,-2,3,0\n", r":4: found round 1, client -2 again, as in line 2"),
         ("round,client,re,im\n1,0,nan,0\n", "not finite"),
     ],
 )
@@ -117,7 +125,14 @@ def test_presence(tmp_path: Path) -> None:
 def test_presence_of_nobody(tmp_path: Path, row: str) -> None:
     """Numbers beyond any round or client once wrapped round, and the jammer was the last client but one."""
     file = written(tmp_path / "a.csv", f"round,client,available\n1,0,1\n2,0,0\n{row}\n")
-    with pytest.raises(DataError, match=r"rounds must be|must be 0 or 1"):
+    with pytest.raises(DataError, match=r":4: found (round|client|available) .*; allowed: whole numbers from"):
+        load_presence(file, 2, 3)
+
+
+def test_presence_of_a_client_twice_in_a_round(tmp_path: Path) -> None:
+    """The last of two lines once won without a word."""
+    file = written(tmp_path / "a.csv", "round,client,available\n1,0,1\n2,0,0\n1,1,1\n2,0,1\n")
+    with pytest.raises(DataError, match=r"a\.csv:5: found round 2, client 0 again, as in line 3; allowed: one line"):
         load_presence(file, 2, 3)
 
 
@@ -129,7 +144,7 @@ def test_presence_after_the_last_round_takes_no_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", ["1e300,0,1,0", "1,1e300,1,0"])
 def test_gains_of_nobody(tmp_path: Path, row: str) -> None:
     file = written(tmp_path / "g.csv", f"round,client,re,im\n1,0,1,0\n{row}\n")
-    with pytest.raises(DataError, match="rounds must be"):
+    with pytest.raises(DataError, match=r":3: found (round|client) .*; allowed: whole numbers"):
         load_gains(file, 1, 1)
 
 
@@ -177,3 +192,17 @@ def test_expected_norms_of_a_file_have_the_range_of_those_in_a_list(tmp_path: Pa
     file.write_text(f"round,norm\n1,0.5\n2,{norm}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"holds a norm of .*; allowed: from 1e-30 to 3\.4e\+38"):
         load_norms(str(file), 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("2,0.25", r"norms\.csv:4: found round 2 again, as in line 3; allowed: one line"),
+        ("1.5,0.25", r"norms\.csv:4: found round 1\.5; allowed: whole numbers from 1"),
+        ("0,0.25", r"norms\.csv:4: found round 0; allowed: whole numbers from 1"),
+    ],
+)
+def test_expected_norms_of_a_round_twice_or_of_none(tmp_path: Path, row: str, message: str) -> None:
+    file = written(tmp_path / "norms.csv", f"round,norm\n1,0.5\n2,0.5\n{row}\n")
+    with pytest.raises(DataError, match=message):
+        load_norms(file, 2)

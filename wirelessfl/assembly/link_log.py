@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wirelessfl.assembly.recordings import existing, read_csv
+from wirelessfl.assembly.csv_table import existing, read_csv
 from wirelessfl.errors import DataError
 from wirelessfl.inputs import LINK_LOG
 from wirelessfl.radio import LinkLog, client_log
@@ -21,11 +21,12 @@ def recorded_rates(file: str | None, clients: int) -> LinkLog:
     assert file is not None, "the scenario was checked"
     path, name = existing(file, _KEY), Path(file).name
     table = read_csv(path, ("time_s", "client", "rate_bps", "delay_s", "loss"), _KEY)
+    numbers = table.whole("client", 0)
     logs = []
     for client in range(clients):
-        rows = table[table[:, 1] == client][:, [0, 2, 3, 4]]
+        rows = table.rows[numbers == client][:, [0, 2, 3, 4]]
         if not len(rows):
-            held = len(np.unique(table[:, 1]))
+            held = len(np.unique(numbers))
             raise DataError(
                 f"{_KEY}: {name}: found lines of {held} clients, and none of client {client}; allowed: {clients} "
                 "(clients.count), 0, 1, ..."

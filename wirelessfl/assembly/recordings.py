@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.csv_table import CsvTable, existing, read_csv
 from wirelessfl.errors import DataError, TraceError, precondition
 from wirelessfl.learning.faults import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
@@ -91,7 +92,7 @@ def load_positions(file: str, clients: int) -> tuple[tuple[float, float], ...]:
     Raises:
         DataError: the file is missing or damaged, or holds fewer clients.
     """
-    table = read_csv(existing(file, _KEY_POSITIONS), ("x", "y"), _KEY_POSITIONS)
+    table = read_csv(existing(file, _KEY_POSITIONS), ("x", "y"), _KEY_POSITIONS).rows
     too_few = f"{_KEY_POSITIONS}: {file} holds {len(table)} positions; allowed here: at least {clients}"
     precondition(len(table) >= clients, too_few, DataError)
     return tuple((float(x), float(y)) for x, y in table)
@@ -101,9 +102,12 @@ def load_norms(file: str, rounds: int) -> tuple[float, ...]:
     """Expected norms, one a round, from the columns round and norm of a CSV file.
 
     Raises:
-        DataError: the file is missing or damaged, lacks a round, or holds a norm that is out of range.
+        DataError: the file is missing or damaged, lacks a round or holds one twice, or a norm that is out of range.
     """
-    table = read_csv(existing(file, _KEY_NORMS), ("round", "norm"), _KEY_NORMS)
+    found = read_csv(existing(file, _KEY_NORMS), ("round", "norm"), _KEY_NORMS)
+    found.whole("round", 1)
+    found.once("round")
+    table = found.rows
     norm_of = dict(table.tolist())
     missing = next((index for index in range(1, rounds + 1) if index not in norm_of), None)
     if missing is not None:
@@ -123,16 +127,16 @@ def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
     CSV with the columns round, client and available (0 or 1), or a trace; whoever is not named in a round is there.
 
     Raises:
-        DataError: the file is missing or damaged, or holds fewer rounds.
+        DataError: the file is missing or damaged, holds fewer rounds, or a client twice in a round.
     """
     path = existing(file, _KEY_PRESENCE)
     if h5py.is_hdf5(path):
         round_index, client, present = _presence_of_trace(path)
     else:
         table = read_csv(path, ("round", "client", "available"), _KEY_PRESENCE)
-        round_index, client = _indices(table, path, _KEY_PRESENCE, lowest=0)
-        present = table[:, 2]
-        precondition(np.isin(present, (0, 1)).all(), f"{_KEY_PRESENCE}: {path}: available must be 0 or 1", DataError)
+        round_index, client = _rounds_and_clients(table)
+        table.whole("available", 0, most=1)
+        present = table.rows[:, 2]
     held = int(round_index.max(initial=0))
     too_few = f"{_KEY_PRESENCE}: {file} holds {held} rounds; allowed here: at least {rounds}"
     precondition(held >= rounds, too_few, DataError)
@@ -207,8 +211,8 @@ _MOST_GAINS = 10**8
 
 def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     table = read_csv(path, ("round", "client", "re", "im"), _KEY_GAINS)
-    round_index, client = _indices(table, path, _KEY_GAINS, lowest=JAMMER_NODE)
-    value = table[:, 2] + 1j * table[:, 3]
+    round_index, client = _rounds_and_clients(table, JAMMER_NODE)
+    value = table.rows[:, 2] + 1j * table.rows[:, 3]
     gains = _no_gains(round_index, client)
     jammer = np.full(len(gains), np.nan, dtype=np.complex128)
     of_jammer = client == JAMMER_NODE
@@ -234,66 +238,9 @@ def _from_round_one(gains: NDArray[np.complex128]) -> NDArray[np.complex128]:
     return np.concatenate([nothing, gains.astype(np.complex128)])
 
 
-def _indices(
-    table: NDArray[np.float64], path: Path, key: str, lowest: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    # The rounds and clients of a table, after a check that they are: clients from 0, or also ``lowest``. Raises
-    # DataError: one is no whole number, or out of range.
-    round_index, client = table[:, 0], table[:, 1]
-    whole = np.all(table[:, :2] == np.floor(table[:, :2])) and np.all(table[:, :2] <= _LARGEST_INDEX)
-    if not whole or np.any(round_index < 1) or np.any((client < 0) & (client != lowest)):
-        jammer = " (or −2, the jammer)" if lowest == JAMMER_NODE else ""
-        raise DataError(
-            f"{key}: {path}: rounds must be whole numbers from 1, clients from 0{jammer}, both to {_LARGEST_INDEX}"
-        )
-    return round_index.astype(np.int64), client.astype(np.int64)
-
-
-# Rounds and clients of a scenario have the same bound
-_LARGEST_INDEX = 2**31 - 1
-
-
-def read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float64]:
-    """Numbers (rows, columns) from a CSV file whose first line names its columns, in any order.
-
-    Raises:
-        DataError: it is not that; the message names the place and never what stands there, which may be another file.
-    """
-    rows, wanted = list[list[float]](), ", ".join(columns)
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            header = [name.strip() for name in file.readline().split(",")]
-            missing = [name for name in columns if name not in header]
-            lacking = f"{key}: {path}:1: found no column {', '.join(missing)}; allowed: a first line with {wanted}"
-            precondition(not missing, lacking, DataError)
-            twice = [name for name in columns if header.count(name) > 1]
-            several = f"{key}: {path}:1: found several columns {', '.join(twice)}; allowed: one {wanted} each"
-            precondition(not twice, several, DataError)
-            order = [header.index(name) for name in columns]
-            for place, cells in ((place, line.split(",")) for place, line in enumerate(file, start=2) if line.strip()):
-                more = f"{key}: {path}:{place}: found {len(cells)} cells below {len(header)} columns"
-                precondition(
-                    not "".join(cells[len(header) :]).strip(),
-                    f"{more}; allowed: one in each, and decimal points",
-                    DataError,
-                )
-                try:
-                    rows.append([float(cells[index]) for index in order])
-                except (ValueError, IndexError):
-                    allowed = f"a number in each of the columns {wanted}"
-                    raise DataError(f"{key}: {path}:{place} cannot be read as numbers; allowed: {allowed}") from None
-    except OSError as error:
-        raise DataError(f"{key}: {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise DataError(f"{key}: {path} is no text; allowed: a CSV file with the columns {wanted}") from None
-    table = np.array(rows)
-    precondition(rows, f"{key}: {path} cannot be read as numbers: it has no line below its header", DataError)
-    precondition(np.all(np.isfinite(table)), f"{key}: {path} holds numbers that are not finite", DataError)
-    return table
-
-
-def existing(file: str, key: str) -> Path:
-    """The path of a file that is there."""
-    path = Path(file)
-    precondition(path.is_file(), f"{key}: found no file {file}", DataError)
-    return path
+def _rounds_and_clients(table: CsvTable, also: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    # The rounds and clients of a table, each pair once. Raises DataError: one is no whole number, out of range, or the
+    # pair stands there twice.
+    found = table.whole("round", 1), table.whole("client", 0, also=also)
+    table.once("round", "client")
+    return found
