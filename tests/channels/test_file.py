@@ -145,3 +145,59 @@ def test_clients_are_chosen_in_order() -> None:
     assert some.position_m is not None and some.position_m.shape == (40, 2, 3)
     with pytest.raises(DataError, match="clients: found 6; allowed: 0 to 5"):
         record.chosen(np.array([6]))
+
+
+@pytest.mark.parametrize("part", ["f2", "f4", "f8", "i4"])
+@pytest.mark.parametrize("names", [("real", "imag"), ("r", "i"), ("imag", "real")])
+def test_pairs_are_complex_numbers(tmp_path: Path, names: tuple[str, str], part: str) -> None:
+    pairs = np.zeros((2, 3, 1, 1), dtype=[(name, part) for name in names])
+    pairs[names[0]] = np.arange(6).reshape(2, 3, 1, 1)
+    pairs[names[1]] = -7
+    expected = np.array(
+        [complex(row[0], row[1]) if names[0][0] == "r" else complex(row[1], row[0]) for row in pairs.flat]
+    )
+    with h5py.File(tmp_path / "h.h5", "w") as file:
+        file["gains"], file["time_s"], file["jammer"] = pairs, np.arange(2.0), pairs[:, 0]
+    found = read_channels(tmp_path / "h.h5")
+    np.testing.assert_array_equal(found.gains.ravel(), expected)
+    assert found.jammer is not None
+    np.testing.assert_array_equal(found.jammer.ravel(), expected[::3])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"gains": h5py.Empty("c16")}, r"gains: found an empty dataset; allowed: complex amplitudes"),
+        ({"time_s": h5py.Empty("f8")}, r"time_s: found an empty dataset; allowed: real numbers"),
+        ({"carrier_hz": h5py.Empty("f8")}, r"carrier_hz: found an empty dataset"),
+        ({"gains": np.array([b"a", b"b"])}, r"gains: found values of type \|S1; allowed: complex amplitudes"),
+        (
+            {"gains": np.zeros((2, 3, 1, 1), dtype=[("a", "f8"), ("b", "f8")])},
+            r"gains: found values of type .*; allowed: complex amplitudes, or pairs of real and imag",
+        ),
+        ({"time_s": np.zeros(2, dtype=[("real", "f8"), ("imag", "f8")])}, r"time_s: found values of type"),
+        ({"gains": np.zeros((2, 3, 1, 1))}, r"gains: found real numbers; allowed: complex amplitudes"),
+    ],
+)
+def test_datasets_that_hold_no_channels_are_refused_in_words(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    """They were told to be damaged, and to be made again by a run."""
+    with h5py.File(tmp_path / "h.h5", "w") as file:
+        for name, values in {"gains": np.full((2, 3, 1, 1), 1j), "time_s": np.arange(2.0), **changed}.items():
+            file[name] = values
+    refused(tmp_path / "h.h5", rf"h\.h5: {message}")
+    with pytest.raises(DataError) as error:
+        read_channels(tmp_path / "h.h5")
+    assert "damaged" not in str(error.value) and "--overwrite" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".npz"])
+def test_amplitudes_beyond_single_precision_are_not_written(tmp_path: Path, suffix: str) -> None:
+    """They became infinite, and the file could not be read."""
+    record = ChannelRecord(np.array([1.0, 1e39j, -1e300]).reshape(1, 3, 1, 1), np.zeros(1))
+    with pytest.raises(DataError, match=r"gains: found .*1e\+39j at \[0, 1, 0, 0\]; allowed: at most 3\.4e\+38"):
+        write_channels(record, tmp_path / f"h{suffix}")
+    assert not list(tmp_path.iterdir())
+    largest = ChannelRecord(np.full((1, 1, 1, 1), 3e38 + 3e38j), np.zeros(1))
+    assert np.isfinite(read_channels(write_channels(largest, tmp_path / f"g{suffix}")).gains).all()

@@ -9,6 +9,7 @@ from wirelessfl.trace.checkpoint import (
     save_checkpoint,
 )
 from wirelessfl.trace.failures import debugging, failure_words, trace_errors
+from wirelessfl.trace.inspection import inspect_sizes
 from wirelessfl.trace.layout import (
     CLOSING,
     EMPTY_CLIENT,
@@ -101,6 +102,7 @@ __all__ = [
     "has_checkpoint",
     "has_group",
     "in_memory",
+    "inspect_sizes",
     "load_checkpoint",
     "model_weights",
     "new_checkpoint",

@@ -86,13 +86,23 @@ def inspect_values(file: h5py.File) -> None:
     Raises:
         Damage: One is not.
     """
+    datasets = [file[name] for name in file if isinstance(file.get(name), h5py.Dataset)]
+    for dataset in datasets:
+        _require(dataset.dtype.kind in "biufc", dataset.name, f"{dataset.dtype} values, no numbers")
+        _require(dataset.shape is not None, dataset.name, "no values")
+    inspect_sizes(file, datasets)
+
+
+def inspect_sizes(file: h5py.File, datasets: Iterable[h5py.Dataset]) -> None:
+    """Check that a file can hold the values of some of its datasets, of which none is empty of a shape.
+
+    Raises:
+        Damage: It cannot.
+    """
     room = Path(file.filename).stat().st_size * MOST_CLAIMED + _FREE_CLAIM
-    for name in file:
-        dataset = file.get(name)
-        if isinstance(dataset, h5py.Dataset):
-            _require(dataset.dtype.kind in "biufc", dataset.name, f"{dataset.dtype} values, no numbers")
-            room -= _claimed(dataset)
-            _require(room >= 0, dataset.name, "more values than the file can hold")
+    for dataset in datasets:
+        room -= _claimed(dataset)
+        _require(room >= 0, dataset.name, "more values than the file can hold")
 
 
 def _variables(group: Group) -> tuple[Variable, ...]:

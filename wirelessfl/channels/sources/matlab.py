@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.channels.file import OPTIONAL, REQUIRED
+from wirelessfl.channels.file import OPTIONAL, REQUIRED, pairs_of, plain
 from wirelessfl.channels.record import ChannelRecord
 from wirelessfl.channels.sources.options import ImportOptions, amplitudes, needed, numbers, one_number
 from wirelessfl.errors import DataError, TraceError, precondition
@@ -38,8 +38,8 @@ def _load_5(path: Path) -> dict[str, Any]:
 def _load_73(path: Path) -> dict[str, Any]:
     try:
         with opened_values(path, _inspect) as file:
-            named = {name: node for name, node in file.items() if isinstance(node, h5py.Dataset)}
-            return {name: _plain(node) for name, node in named.items() if _is_number(node.dtype)}
+            # MATLAB's axes are in the reverse order
+            return {name: plain(node).T for name, node in file.items() if _holds_numbers(node)}
     except TraceError as error:
         raise DataError(str(error).removeprefix(f"{path}: ")) from error
 
@@ -48,22 +48,16 @@ def _inspect(path: Path, file: h5py.File) -> None:
     # Run in a process of its own: it reads what would be read
     total = 0
     for node in file.values():
-        if isinstance(node, h5py.Dataset) and _is_number(node.dtype):
+        if _holds_numbers(node):
             total += node.size * node.dtype.itemsize
             if total > _MOST_BYTES:
                 raise TraceError(f"{path}: found more than {_MOST_BYTES:,} bytes of numbers")
 
 
-def _is_number(kind: np.dtype[Any]) -> bool:
-    return kind.kind in "iufb" or set(kind.names or ()) == {"real", "imag"}
-
-
-def _plain(node: h5py.Dataset) -> NDArray[Any]:
-    # MATLAB's axes are in the reverse order, and complex numbers are pairs
-    values = np.asarray(node)
-    if values.dtype.names:
-        values = values["real"] + 1j * values["imag"]
-    return np.asarray(values.T)
+def _holds_numbers(node: h5py.Group | h5py.Dataset) -> bool:
+    if not isinstance(node, h5py.Dataset) or node.shape is None:
+        return False
+    return node.dtype.kind in "iufb" or pairs_of(node.dtype) is not None
 
 
 def from_matlab(arrays: dict[str, Any], options: ImportOptions) -> ChannelRecord:
