@@ -132,6 +132,39 @@ def test_a_grant_delays_and_costs_nothing(name: str) -> None:
     assert longer == pytest.approx(0.25) if name != "secure" else longer >= 0.5
 
 
+@pytest.mark.parametrize(("protocol", "messages"), [("pairwise_prf", (2, 1, 1)), ("secagg", (4, 4, 4))])
+def test_every_message_of_secure_aggregation_waits_for_a_grant(protocol: str, messages: tuple[int, ...]) -> None:
+    """The key agreement of `pairwise_prf` before round 1 once had none. On static channels all clients wait alike."""
+    uplink, static = {"kind": "secure_aggregation", "protocol": protocol}, {"channel__fading": {"model": "static"}}
+    ends = [
+        np.array([np.max(events.time) for events in run(small(uplink={**uplink, "grant_delay_s": delay}, **static))[2]])
+        for delay in (0.0, 0.25)
+    ]
+    np.testing.assert_allclose(ends[1] - ends[0], 0.25 * np.cumsum(messages), atol=1e-9)
+
+
+@pytest.mark.parametrize("protocol", ["pairwise_prf", "secagg"])
+def test_who_fades_before_the_grant_has_sent_nothing(protocol: str) -> None:
+    """Such clients once had an outage, and their message was among those sent."""
+    uplink = {"kind": "secure_aggregation", "protocol": protocol, "snr_db": 10, "grant_delay_s": 0.5}
+    uplink["rate"] = {"model": "adaptive", "min_rate_bps": 5e5}
+    correlation = {"model": "clarke", "doppler_hz": 0.5}
+    _, rounds, events = run(small(uplink=uplink, channel__correlation=correlation, clients__count=8, rounds=4))
+    sent = (EventKind.ADVERTISE_KEYS, EventKind.SHARE_KEYS, EventKind.MASKED_INPUT, EventKind.UNMASK)
+    faded = 0
+    for this, batch in zip(rounds, events, strict=True):
+        for status, client in zip(this.status.tolist(), this.clients.tolist(), strict=True):
+            own = batch.node == client
+            at = {
+                kind: batch.time[own & (batch.kind == kind)] for kind in (*sent, EventKind.DEEP_FADE, EventKind.OUTAGE)
+            }
+            begun = np.concatenate([at[kind] for kind in sent])
+            faded += status == Status.DEEP_FADE
+            assert (status == Status.DEEP_FADE) == (len(at[EventKind.DEEP_FADE]) == 1)
+            assert not np.isin(np.concatenate([at[EventKind.DEEP_FADE], at[EventKind.OUTAGE]]), begun).any()
+    assert faded >= 3
+
+
 def test_keys_left_out_keep_the_run_id() -> None:
     plain, named = (small(uplink={"kind": "digital", **more}) for more in ({}, {"harq": None, "grant_delay_s": 0.0}))
     with_harq = small(uplink={"kind": "digital", "harq": {}})

@@ -28,7 +28,7 @@ from wirelessfl.secagg import (
 )
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.medium import ProtocolMessage, seconds
+from wirelessfl.simulation.medium import ProtocolMessage, seconds, ticks
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import energy_on_air
 from wirelessfl.simulation.uplinks.secure_aggregation.protocol_run import Outcome, ProtocolRun
@@ -92,13 +92,15 @@ class PairwisePrf(SecureUplink):
         return SeededBytes(self.seed, "secagg", *names)
 
     def set_up(self, cell: Cell, costs: StageCosts) -> Generator[simpy.Event, Any, float]:
-        """All registered clients send their keys and get those of all others; it waits for the slowest."""
+        """All registered clients send their keys, behind grants, and get those of all others; the slowest counts."""
         if NONCE in cell.state.uplink_memory:
             return 0.0
         cell.state.uplink_memory[NONCE] = 0
         medium, everyone, air_time = cell.medium, np.arange(self.registered), AirTime()
-        begin = medium.now
         size = max(message.bits for message in self.membership.advertisements)  # the same for all
+        if grant := ticks(self.links.grant_s):
+            yield medium.env.timeout(grant)
+        begin = medium.now
         links, _ = self.links.draw(everyone, Moment(0, seconds(begin)), 1.0 / self.registered, size)
         yield medium.env.all_of(
             [

@@ -140,10 +140,10 @@ class ProtocolRun(ABC):
         try:
             if not (yield from train(medium, training)):
                 return
-            if not (yield from transport.reaches_server(position, self.first_stage)):
-                return
             message = self.opening(position)
             if message is None:
+                if not (yield from transport.reaches_server(position, self.first_stage)):
+                    return
                 medium.send(Report(position))
             while message is None or (yield from transport.send(message)):
                 busy = False

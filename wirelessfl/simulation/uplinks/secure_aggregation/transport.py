@@ -8,6 +8,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.radio import Link
 from wirelessfl.secagg import Message, Stage
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
@@ -96,23 +97,29 @@ class Transport:
         self.inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
 
     def reaches_server(self, position: int, stage: Stage) -> Generator[simpy.Event, Any, bool]:
-        """Whether the client's channel lets it send at all; if not, that is noted, behind the pilots that show it."""
+        """Whether the channel of a client that has no message yet lets it send at all; if not, that is noted."""
         link = self._links.at(position, self._medium.now)
         if link.sends:
             return True
         if link.pilot_s > 0:
-            yield from self.air_time.send(self._medium, position, link, 0.0, column_of(stage))
-        self._lose(position, Status.DEEP_FADE, EventKind.DEEP_FADE)
+            yield from self._granted()
+        yield from self._stays_silent(position, link, stage)
         return False
 
     def send(self, message: ProtocolMessage) -> Generator[simpy.Event, Any, bool]:
-        """A client sends to the server; returns whether the message arrived, in time or not."""
+        """A client sends to the server; returns whether the message arrived, in time or not.
+
+        What its channel is at the instant of the grant decides whether it sends; it asks for no grant where a channel
+        that stays as it is would not let it.
+        """
         position, medium = message.position, self._medium
-        if not (yield from self.reaches_server(position, message.stage)):
-            return False
-        if self._grant_ticks:
-            yield medium.env.timeout(self._grant_ticks)
+        foreseen = self._links.foreseen(position)
+        if foreseen is None or foreseen.sends or foreseen.pilot_s > 0:
+            yield from self._granted()
         link = self._links.at(position, medium.now, message.bits)
+        if not link.sends:
+            yield from self._stays_silent(position, link, message.stage)
+            return False
         node = int(self._this.clients[position])
         share = float(self._vanishing[position, self._sent[position]])
         self._sent[position] += 1
@@ -131,6 +138,17 @@ class Transport:
         medium.note(EventKind.ARRIVE, node, message.bits)
         medium.send(message)
         return True
+
+    def _granted(self) -> Generator[simpy.Event, Any, None]:
+        # From a client's request for the band to its grant
+        if self._grant_ticks:
+            yield self._medium.env.timeout(self._grant_ticks)
+
+    def _stays_silent(self, position: int, link: Link, stage: Stage) -> Generator[simpy.Event, Any, None]:
+        # A deep fade, behind the pilots that show it
+        if link.pilot_s > 0:
+            yield from self.air_time.send(self._medium, position, link, 0.0, column_of(stage))
+        self._lose(position, Status.DEEP_FADE, EventKind.DEEP_FADE)
 
     def _begin(self) -> None:
         if self.first_message_at is None:
