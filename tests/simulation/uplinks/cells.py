@@ -105,6 +105,7 @@ class Recorder:
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],
         steps: NDArray[np.int64] | None = None,
+        unheard: NDArray[np.bool_] | None = None,
     ) -> None:
         self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)
