@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import special
@@ -36,6 +38,33 @@ def test_the_profile_over_the_delay_is_exponential() -> None:
     slope = np.polyfit(found.delay_s[inside], np.log(found.delay_power[inside]), 1)[0]
     assert slope == pytest.approx(-1 / 200e-9, rel=0.05)
     assert found.delay_power.sum() == pytest.approx(1.0)
+
+
+def walked(delays_at_rest: bool, positions: bool = True) -> tuple[ChannelRecord, np.ndarray[Any, Any]]:
+    """Two paths of equal power, each client's a while apart, over a walk of 60 m away from the receiver; and σ (6,)."""
+    seconds, frequency = np.arange(60.0), 2e6 * (np.arange(16) - 7.5)
+    apart = np.array([0.0, 1e-9, 3e-9, 5e-9, 8e-9, 10e-9])
+    place = np.zeros((60, 6, 3))
+    place[..., 0] = 5.0 + 7.0 * np.arange(6) + seconds[:, None]
+    direct = place[..., 0] / 299_792_458.0 if not delays_at_rest else np.zeros((60, 6))
+    turns = np.exp(2j * np.pi * np.random.default_rng(2).uniform(size=(60, 6, 1)))
+    late = np.exp(-2j * np.pi * frequency * (direct + apart)[..., None]) * turns
+    gains = 1e-5 * (np.exp(-2j * np.pi * frequency * direct[..., None]) + late)[:, :, None, :]
+    record = ChannelRecord(
+        gains, seconds, frequency, place if positions else None, np.zeros(3), source="two paths of equal power"
+    )
+    return record, apart / 2
+
+
+@pytest.mark.parametrize("delays_at_rest", [False, True])
+def test_a_walk_is_no_delay_spread(delays_at_rest: bool) -> None:
+    """Half of the delay between two equal paths; the walk alone once made 60 ns of it."""
+    record, spread = walked(delays_at_rest)
+    found = figures_of(record)
+    assert found.delay_spread_s == pytest.approx(spread.mean(), rel=0.06)
+    assert found.frequency_correlation == pytest.approx(np.cos(2 * np.pi * 2e6 * spread).mean(), abs=0.002)
+    if not delays_at_rest:
+        assert figures_of(walked(False, positions=False)[0]).delay_spread_s > 10 * found.delay_spread_s
 
 
 def test_neighbours_correlate_as_the_law_says() -> None:

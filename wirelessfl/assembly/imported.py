@@ -13,6 +13,7 @@ from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.reception import build_antennas
 from wirelessfl.channels import ChannelRecord, read_channels
 from wirelessfl.channels.file import Format
+from wirelessfl.channels.statistics import without_walks
 from wirelessfl.errors import DataError, ModelWarning, precondition
 from wirelessfl.radio import ImportedChannels
 from wirelessfl.scenario import Scenario
@@ -183,9 +184,11 @@ def _warn_of_wide_groups(channels: ImportedChannels, record: ChannelRecord) -> N
     apart = min(subcarriers // groups, subcarriers - 1)
     if subcarriers == groups:
         return
-    gains = record.gains
-    product = (gains[..., apart:] * gains[..., :-apart].conj()).mean(axis=(0, 2, 3))
-    correlation = float(np.mean(np.abs(product) / channels.path_gain))
+    products = []
+    for client in range(record.gains.shape[1]):  # one after the other, for their memory
+        gains = without_walks(record.gains[:, [client]], record, np.array([client]))
+        products.append((gains[..., apart:] * gains[..., :-apart].conj()).mean())
+    correlation = float(np.mean(np.abs(products) / channels.path_gain))
     if correlation < COHERENT:
         warnings.warn(
             f"{_GROUPS}: found {groups} groups of {subcarriers // groups} subcarriers in {channels.name}, {apart} "

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.channels.record import ChannelRecord
+from wirelessfl.radio.units import SPEED_OF_LIGHT
 
 # Links of which delays and Doppler shifts are taken
 _MOST_LINKS = 4096
@@ -22,11 +23,12 @@ class ChannelFigures:
         mean_gain_db: 10 log₁₀ of the mean |h|² of each client (K,); −∞ for one that no path reaches.
         delay_s: (S,) delays of the power delay profile; None for one subcarrier, or unknown frequencies.
         delay_power: (S,) mean power at these delays, together 1.
-        delay_spread_s: root mean square delay spread: mean over the links; NaN without a profile.
+        delay_spread_s: root mean square delay spread: mean over the links; NaN without a profile. Where places are
+            known a client's walk does not count, only what its paths differ by.
         doppler_hz: (N,) shifts of the Doppler spectrum; None for one snapshot, or uneven times.
         doppler_power: (N,) mean power at these shifts, together 1.
         doppler_spread_hz: root mean square shift of the spectrum about its mean; NaN without one.
-        frequency_correlation: |R| of neighbouring subcarriers; NaN for one.
+        frequency_correlation: |R| of neighbouring subcarriers, in the same way; NaN for one.
     """
 
     mean_gain_db: NDArray[np.float64]
@@ -48,14 +50,43 @@ def figures_of(record: ChannelRecord) -> ChannelFigures:
     reached = np.flatnonzero(power > 0)
     clients = reached[:: max(1, -(-len(reached) * gains.shape[2] // _MOST_LINKS))]
     links = gains[:, clients].astype(np.complex128) / np.sqrt(power[clients])[:, None, None]
-    delay_s, delay_power, spread = _delays(links, record.frequency_hz)
+    at_rest = without_walks(links, record, clients)
+    delay_s, delay_power = _delays(links, record.frequency_hz)
+    spread = float("nan")
+    if delay_s is not None and record.frequency_hz is not None:
+        spread = _delay_spread(at_rest, _spacing(record.frequency_hz))
     doppler_hz, doppler_power, doppler_spread = _doppler(links, record.time_s)
     return ChannelFigures(
-        mean_gain_db, delay_s, delay_power, spread, doppler_hz, doppler_power, doppler_spread, _neighbours(links)
+        mean_gain_db, delay_s, delay_power, spread, doppler_hz, doppler_power, doppler_spread, _neighbours(at_rest)
     )
 
 
-def _neighbours(links: NDArray[np.complex128]) -> float:
+def without_walks(
+    gains: NDArray[np.complexfloating], record: ChannelRecord, clients: NDArray[np.int64]
+) -> NDArray[np.complexfloating]:
+    """Gains without the change of the direct path's delay from snapshot to snapshot, which turns subcarriers apart.
+
+    A walk of 60 m changes all delays by 200 ns together; what neighbouring subcarriers have in common is then less in
+    the mean over snapshots than it ever is in one. It is taken out where places are known, of the clients whose
+    neighbouring subcarriers it makes more alike: of others the file may have taken it out already.
+
+    Args:
+        gains: (N, k, A, S) of some clients.
+        record: where they are from.
+        clients: (k,) their numbers.
+    """
+    distance = record.distance_m
+    if distance is None or record.frequency_hz is None or gains.shape[0] == 1 or gains.shape[3] == 1:
+        return gains
+    way = distance[:, clients] - distance[0, clients]
+    turned = gains * np.exp(2j * np.pi / SPEED_OF_LIGHT * way[:, :, None, None] * np.asarray(record.frequency_hz))
+    alike, alike_turned = (
+        np.abs((one[..., 1:] * one[..., :-1].conj()).mean(axis=(0, 2, 3))) for one in (gains, turned)
+    )
+    return np.where((alike_turned > alike)[:, None, None], turned, gains)
+
+
+def _neighbours(links: NDArray[np.complexfloating]) -> float:
     if links.shape[3] == 1 or not links.size:
         return float("nan")
     products = (links[..., 1:] * links[..., :-1].conj()).mean(axis=(0, 2))
@@ -64,21 +95,24 @@ def _neighbours(links: NDArray[np.complex128]) -> float:
 
 def _delays(
     links: NDArray[np.complex128], frequency_hz: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, float]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | tuple[None, None]:
     # The power delay profile by a windowed inverse DFT over evenly spaced subcarriers; delays repeat after 1/spacing
     if frequency_hz is None or len(frequency_hz) == 1 or not _even(frequency_hz) or not links.size:
-        return None, None, float("nan")
-    count = len(frequency_hz)
-    spacing = float(frequency_hz[-1] - frequency_hz[0]) / (count - 1)
+        return None, None
+    count, spacing = len(frequency_hz), _spacing(frequency_hz)
     early = count // _EARLY  # what a window spreads to before the first path
     delay_s = (np.arange(count) - early) / (count * spacing)
     window = np.hanning(count + 2)[1:-1] if count > 2 else np.ones(count)
     profile = (np.abs(np.fft.ifft(links * window, axis=3)) ** 2).mean(axis=(0, 2))  # (K, S)
     total = np.roll(profile.sum(axis=0), early)
-    return delay_s, np.asarray(total / total.sum()), _delay_spread(links, spacing)
+    return delay_s, np.asarray(total / total.sum())
 
 
-def _delay_spread(links: NDArray[np.complex128], spacing: float) -> float:
+def _spacing(frequency_hz: NDArray[np.float64]) -> float:
+    return float(frequency_hz[-1] - frequency_hz[0]) / (len(frequency_hz) - 1)
+
+
+def _delay_spread(links: NDArray[np.complexfloating], spacing: float) -> float:
     # σ of delays from the curvature of the frequency correlation at 0: 1 − |R(Δf)|² = (2πΔf σ)² + O(Δf⁴)
     found = []
     for client in range(links.shape[1]):
