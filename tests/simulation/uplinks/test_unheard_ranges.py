@@ -10,6 +10,7 @@ import pytest
 from tests.simulation.scenarios import PLAN, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.simulation import FinishedRound, rehearse
+from wirelessfl.simulation.uplinks.air.groups import GroupedPlan
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 
 RARE = {
@@ -72,3 +73,29 @@ def test_rehearsals_pass_over_them() -> None:
     """A forecast plays the slots of the run, with a learner whose model stays as it is."""
     forecast = rehearse(build_simulation(small(**RARE), PLAN))
     assert forecast.rounds == RARE["rounds"]
+
+
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_nothing_is_stepped_where_no_group_of_clients_is_heard(rule: str) -> None:
+    """Two clients in a slot of their own each: what neither sends moves by no momentum of the server."""
+    optimizer = {"name": "sgd", "momentum": 0.9}
+    scenario = small(
+        **RARE, uplink__slot_groups=2, training__robust={"rule": rule}, training__server_optimizer=optimizer
+    )
+    simulation = build_simulation(scenario, PLAN)
+    before, counts = [known(simulation.state)], np.zeros((2, 2), dtype=np.int64)
+
+    def look(this: FinishedRound, _: Any) -> None:
+        after, plan = known(simulation.state), this.round.heard
+        if isinstance(plan, GroupedPlan):
+            parts = np.array_split(np.arange(simulation.state.parameters.size), 16)
+            of_group = np.any([slot.sends[:, 0].any(axis=0) for slot in plan.slots], axis=0)
+            heard = np.repeat(of_group, [len(part) for part in parts])
+            for name, value in after.items():
+                same = value == before[0].get(name, np.nan)
+                assert this.index == 1 or same[~heard].all(), (this.index, name)
+                counts[int(name == "model")] += [np.count_nonzero(~heard), np.count_nonzero(heard & ~same)]
+        before[0] = after
+
+    simulation.run(look)
+    assert np.all(counts > 100)

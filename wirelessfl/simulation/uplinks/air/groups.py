@@ -138,6 +138,7 @@ class GroupedOverTheAir(OverTheAir):
             energy=_energy([slot.energy for slot in read if slot.energy is not None]),
             kept=None if isinstance(self.rule, Mean) else combined.kept[of_sender],
             steps=found is not None,
+            unheard=_unheard([slot.unheard for slot in read]),
         )
 
     @override
@@ -194,6 +195,15 @@ def _together(pilots: list[PilotCharge]) -> PilotCharge | None:
 
 def _energy(slots: list[Energy]) -> Energy:
     return Energy(math.fsum(each.joules for each in slots), math.fsum(each.nominal for each in slots))
+
+
+def _unheard(slots: list[NDArray[np.bool_] | None]) -> NDArray[np.bool_] | None:
+    # (d,) of which coordinates nobody sends anything in any of the slots
+    parts = [each for each in slots if each is not None]
+    if len(parts) < len(slots):
+        return None
+    nobody = np.logical_and.reduce(parts)
+    return np.asarray(nobody) if nobody.any() else None
 
 
 def _record(slots: list[SlotRecord], weights: NDArray[np.float64], rule: RobustRule) -> SlotRecord:
