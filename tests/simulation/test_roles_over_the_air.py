@@ -10,6 +10,7 @@ import pytest
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_roles import AIR, first_updates, of, step_of
 from wirelessfl.assembly import build_simulation
+from wirelessfl.errors import ScenarioError
 from wirelessfl.trace import Role
 
 PIECES: dict[str, dict[str, Any]] = {
@@ -60,3 +61,45 @@ def test_sign_flips_and_free_riders_over_the_air() -> None:
         (client,), weight = of(simulation, role), simulation.deployment.network.registry.weight(np.arange(6))
         np.testing.assert_allclose(other - step, change * weight[client] * honest[client] / weight.sum(), atol=1e-6)
         assert (this.slots["tx_energy"][client] == 0.0) == (role == Role.FREE_RIDER)
+
+
+BLIND = {
+    "kind": "over_the_air",
+    "clip": 10.0,
+    "modulation": {"scheme": "blind"},
+    "power_control": {"policy": "no_csi"},
+    "receiver": {"antennas": 4},
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("role", "factor"), [("scaled", 3.0), ("sign_flip", 2.0), ("power_cheat", 5.0)])
+def test_blind_amplitudes_are_multiplied_as_linear_ones(role: str, factor: float, packed: bool) -> None:
+    """Step of the sum of what antennas read, Re fᴴ Σ h_i a_i f_i Δ_i/Σ a_j, from the channels in the trace."""
+    changes = {"rounds": 1, "uplink": BLIND | {"iq_packing": packed}}
+    _, plain, step = step_of(small(**changes))
+    simulation, this, other = step_of(small(clients__roles=[{"role": role, "factor": factor}], **changes))
+    (client,), honest = of(simulation, Role[role.upper()]), first_updates(small(**changes))[:, : step.size]
+    budget = float(simulation.deployment.network.registry.power_budget)
+    assert this.slots["tx_energy"][client] == pytest.approx(factor**2 * plain.slots["tx_energy"][client])
+    assert role == "power_cheat" or this.slots["tx_energy"][client] <= budget
+    columns = this.slots
+    channel = (columns["channel_re"] + 1j * columns["channel_im"]).reshape(6, 4)
+    weight = channel.sum(axis=0).conj() @ channel[client] / (4 * 6)  # fᴴh over 6 equal amplitudes
+    change = (-factor if role == "sign_flip" else factor) - 1.0
+    sent = change * honest[client]
+    if packed:
+        pairs = np.append(sent, np.zeros(sent.size % 2))
+        mixed = weight * (pairs[0::2] + 1j * pairs[1::2])
+        expected = np.stack([mixed.real, mixed.imag], axis=1).ravel()[: sent.size]
+    else:
+        expected = weight.real * sent
+    np.testing.assert_allclose(other - step, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["obda", "fsk_vote", "a_dsgd"])
+def test_factors_mean_nothing_to_symbols_of_other_sizes(scheme: str) -> None:
+    policy = "no_csi" if scheme == "fsk_vote" else "truncated_inversion"
+    changes = {"modulation": {"scheme": scheme}, "power_control": {"policy": policy}, "kind": "over_the_air"}
+    with pytest.raises(ScenarioError, match=rf"scaled by 10 with the modulation {scheme}.*scheme: analog \| blind"):
+        small(clients__roles=[{"role": "scaled"}], uplink=changes)

@@ -1,7 +1,7 @@
 """Contradictions of the clients' roles: with their number, and with uplinks on which a role means nothing."""
 
 from wirelessfl.scenario.base import Rule
-from wirelessfl.scenario.modulation import AnalogModulation
+from wirelessfl.scenario.modulation import AnalogModulation, Blind
 from wirelessfl.scenario.roles import MaliciousRole
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.uplink import OverTheAir, jammer_of
@@ -36,9 +36,9 @@ def _on_the_uplink(scenario: Sections, role: MaliciousRole, path: str) -> list[R
     scheme = f"the modulation {uplink.modulation.scheme}, whose symbols are not proportional to an update"
     return [
         (
-            multiplies and not isinstance(uplink.modulation, AnalogModulation),
+            multiplies and not isinstance(uplink.modulation, AnalogModulation | Blind),
             path,
             f"{role.role} by {role.strength:g} with {scheme}",
-            "power_cheat, factor: 1, or uplink.modulation.scheme: analog",
+            "power_cheat, factor: 1, or uplink.modulation.scheme: analog | blind",
         )
     ]
