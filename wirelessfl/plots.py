@@ -29,14 +29,16 @@ def plot_topology(scenario: Scenario, path: str | Path, *, width_in: float = 5.0
         width_in: width (inches).
 
     Raises:
-        InputError: the data or a file of the channel cannot be used.
+        InputError: the suffix is of no format, or the data or a file of the channel cannot be used.
         OutputError: the place cannot be written.
     """
     from wirelessfl.assembly import topology_graph
+    from wirelessfl.summary.style import figure_file
     from wirelessfl.summary.topology import draw_topology
 
+    place = figure_file(path)
     graph = topology_graph(_built(scenario).deployment)
-    with replacing(Path(path)) as new:
+    with replacing(place) as new:
         draw_topology(graph, scenario.name, new, width_in)
 
 
@@ -49,15 +51,17 @@ def plot_labels(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) 
         width_in: width (inches).
 
     Raises:
-        InputError: the data or a file of the channel cannot be used.
+        InputError: the suffix is of no format, or the data or a file of the channel cannot be used.
         OutputError: the place cannot be written.
     """
     from wirelessfl.learning.label_counts import label_counts
     from wirelessfl.summary.labels import MOST_CLIENTS, draw_labels
+    from wirelessfl.summary.style import figure_file
 
+    place = figure_file(path)
     learner = _built(scenario).deployment.learner
     counts = label_counts(learner.population, MOST_CLIENTS)
-    with replacing(Path(path)) as new:
+    with replacing(place) as new:
         draw_labels(counts, scenario.name, new, width_in)
 
 
@@ -73,12 +77,14 @@ def plot_beam(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) ->
         width_in: width (inches).
 
     Raises:
-        InputError: there is no such receiver, it forms no beam, or a file cannot be used.
+        InputError: the suffix is of no format, there is no such receiver, it forms no beam, or a file cannot be used.
         OutputError: the place cannot be written.
     """
     from wirelessfl.assembly.first_slot import first_slot
     from wirelessfl.summary.beam import draw_beam, draw_gains
+    from wirelessfl.summary.style import figure_file
 
+    place = figure_file(path)
     _, antennas = _axes(scenario)
     precondition(
         antennas > 1,
@@ -87,7 +93,7 @@ def plot_beam(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) ->
         InputError,
     )
     slot = first_slot(lambda: _built(scenario))
-    with replacing(Path(path)) as new:
+    with replacing(place) as new:
         draw = draw_gains if slot.geometry is None else draw_beam
         draw(slot, scenario.name, new, width_in)
 
@@ -101,16 +107,18 @@ def plot_spectrum(scenario: Scenario, path: str | Path, *, width_in: float = 5.0
         width_in: width (inches).
 
     Raises:
-        InputError: there is one group, or a file cannot be used.
+        InputError: the suffix is of no format, there is one group, or a file cannot be used.
         OutputError: the place cannot be written.
     """
     from wirelessfl.assembly.first_slot import first_slot
     from wirelessfl.summary.spectrum import draw_spectrum
+    from wirelessfl.summary.style import figure_file
 
+    place = figure_file(path)
     groups, _ = _axes(scenario)
     precondition(groups > 1, "no spectrum to draw; allowed: channel.fading.groups from 2 over the air", InputError)
     slot = first_slot(lambda: _built(scenario))
-    with replacing(Path(path)) as new:
+    with replacing(place) as new:
         draw_spectrum(slot, scenario.name, new, width_in)
 
 
@@ -118,7 +126,7 @@ def plots_of(scenario: Scenario) -> dict[str, Plot]:
     """The pictures that a scenario has, by the ending of their names.
 
     Raises:
-        InputError: the data or a file of the channel cannot be used.
+        InputError: the suffix is of no format, or the data or a file of the channel cannot be used.
     """
     found: dict[str, Plot] = {"topology": plot_topology, "labels": plot_labels}
     groups, antennas = _axes(scenario)

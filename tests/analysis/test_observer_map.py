@@ -126,3 +126,17 @@ def test_the_command_draws_and_prints(tmp_path: Path) -> None:
 def test_scenarios_without_a_map_say_why(scenario: str, words: str) -> None:
     result = CliRunner().invoke(main, ["privacy", "map", scenario, "--figures", "none"])
     assert result.exit_code == 2 and words in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--out", "map.jpg"], "map.jpg: found '.jpg' as the suffix of a figure; allowed: .pdf, .svg, .png"),
+        (["--out", "map"], "map: found '' as the suffix"),
+        (["--out", "map.PNG"], "map.PNG: found '.PNG' as the suffix"),
+        (["--out", "map.png", "--figures", "pdf"], "--figures: found pdf with --out map.png; allowed: png"),
+    ],
+)
+def test_files_of_other_formats_are_refused_at_once(options: list[str], words: str) -> None:
+    result = CliRunner().invoke(main, ["privacy", "map", "eavesdropper", *options])
+    assert result.exit_code == 2 and words in " ".join(result.stderr.split())

@@ -13,7 +13,7 @@ import wirelessfl.assembly.first_round as topology
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_multi_cell import CELLS, cellular, hierarchical
 from wirelessfl.assembly import build_simulation, topology_graph
-from wirelessfl.errors import OutputError
+from wirelessfl.errors import InputError, OutputError
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
@@ -99,3 +99,11 @@ def test_a_picture_that_cannot_be_written() -> None:
 
     with pytest.raises(OutputError, match="cannot be written"):
         api.plot_topology(SCENARIOS["one cell"], "/nowhere/topology.png")
+
+
+@pytest.mark.parametrize("draw", ["plot_topology", "plot_labels", "plot_beam", "plot_spectrum"])
+def test_a_picture_of_another_format(draw: str) -> None:
+    import wirelessfl.plots as plots
+
+    with pytest.raises(InputError, match=r"found '\.jpg' as the suffix of a figure; allowed: \.pdf, \.svg, \.png"):
+        getattr(plots, draw)(SCENARIOS["one cell"], "x.jpg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -53,6 +54,22 @@ def width_option(default: str = "page") -> Callable[[Callable[..., Any]], Callab
         metavar="column|page|INCHES",
         help="Width of the figures: that of a column or a page of a two-column paper, or in inches.",
     )
+
+
+def refuse_other_format(picture: Path, form: str) -> None:
+    """Refusal of --figures with another format than that of the file that --out names.
+
+    Args:
+        picture: the file; its suffix is the format.
+        form: as given, or by default.
+
+    Raises:
+        UsageError: both are given and differ.
+    """
+    given = click.get_current_context().get_parameter_source("form") is ParameterSource.COMMANDLINE
+    if given and picture.suffix != f".{form}":
+        allowed = f"{picture.suffix[1:]}, or no --out"
+        raise click.UsageError(f"--figures: found {form} with --out {picture}; allowed: {allowed}")
 
 
 def refuse_figure_options(needed: str) -> None:

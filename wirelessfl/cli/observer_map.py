@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.figure_options import figures_option, width_option
+from wirelessfl.cli.figure_options import figures_option, refuse_other_format, width_option
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
@@ -56,11 +56,12 @@ def observer_map_command(
     from wirelessfl.outputs import refuse_inputs
     from wirelessfl.scenario import locate
     from wirelessfl.summary import epsilon_text, to_json
-    from wirelessfl.summary.style import FigureOptions
+    from wirelessfl.summary.style import FigureOptions, figure_file
 
     resolved, options = read_scenario(scenario, overrides, allow_plugins), FigureOptions(form, width)
     picture = options.file(Path(f"{resolved.name}-observer-map")) if out is None else out
     if options.drawn:
+        refuse_other_format(figure_file(picture), form)
         refuse_inputs([picture], [locate(scenario)])
     with progress_of("rounds") as on_progress:
         found = observer_map(resolved, extent, step, on_progress)

@@ -179,6 +179,18 @@ def figure_options(figures: FigureOptions | FigureFormat) -> FigureOptions:
     return figures if isinstance(figures, FigureOptions) else FigureOptions(figures)
 
 
+def figure_file(path: str | Path) -> Path:
+    """File of a figure whose format is that of its suffix.
+
+    Raises:
+        InputError: the suffix is that of no format.
+    """
+    place = Path(path)
+    allowed = f"{path}: found {place.suffix!r} as the suffix of a figure; allowed: {', '.join(SUFFIXES)}"
+    precondition(place.suffix in SUFFIXES, allowed, InputError)
+    return place
+
+
 def figure_files(stem: Path) -> tuple[Path, ...]:
     """Files that a figure may have, one for each format."""
     return tuple(stem.with_name(f"{stem.name}{suffix}") for suffix in SUFFIXES)
