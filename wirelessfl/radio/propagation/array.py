@@ -120,8 +120,9 @@ class OneRing:
 
     def root(self, geometry: ArrayGeometry, azimuth: NDArray[np.float64]) -> NDArray[np.complex128]:
         """A root (n, A, A) for each link."""
-        root = _ring_root if geometry.antennas > _MOST_KEPT else _kept_ring_root
-        return np.stack([root(geometry, self.spread_deg, angle) for angle in azimuth.tolist()])
+        root, antennas = _ring_root if geometry.antennas > _MOST_KEPT else _kept_ring_root, geometry.antennas
+        found = [root(geometry, self.spread_deg, angle) for angle in azimuth.tolist()]
+        return np.array(found, dtype=np.complex128).reshape(-1, antennas, antennas)  # in some rounds there are no links
 
 
 def exponential_correlation(geometry: ArrayGeometry, coefficient: float) -> NDArray[np.float64]:
