@@ -64,7 +64,7 @@ PRIVACY = Group(
             "PRIVACY: R_i = min(p_i, |ĥ_i| √P_i / α_u)",
         ),
         _per_slot("air_accounted_noise_std", "1", "noise that the adversary cannot remove, in units of y/α_u"),
-        _per_slot("air_csi_ratio", "1", "|h_i/ĥ_i|"),
+        _per_slot("air_csi_ratio", "1", "|h_i/ĥ_i|, at all antennas and receivers over what the server reads"),
         _per_slot("air_batch_size", "1", "samples in the batch of a single gradient step; NaN for all"),
         _per_slot("local_batch_size", "1", "samples in a mini-batch"),
         _per_slot("local_steps", "1", "local steps"),
