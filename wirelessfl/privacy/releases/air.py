@@ -45,8 +45,8 @@ class AirRelease(Record):
         unjammed_noise_std: σ_c/α_u, the receiver's own noise. It is all that counts against colluders. Where several
             receivers or an observer hear a client, R_i is what a receiver with that noise would have to read to learn
             as much without jamming.
-        csi_ratio: (n,) or scalar |h_i/ĥ_i| times by how much louder a client is heard at all antennas and receivers than
-            the server reads it; the adversary sees both quadratures.
+        csi_ratio: (n,) or scalar |h_i/ĥ_i|, times by how much louder a client is heard at all antennas and receivers
+            than the server reads it; the adversary sees both quadratures.
         rule: ``whole_update`` for any local training whose update is clipped to τ. ``gradient_step`` for one step
             of per-sample-clipped gradients, τ = η clip, with no momentum or optimizer state carried over.
         batch_size: (n,) samples in the mean of a gradient step; None for all n_i of the client.
@@ -163,8 +163,8 @@ class AirRelease(Record):
             ),
             (
                 np.any(self.csi_ratio != 1),
-                "With imperfect channel knowledge, several antennas or further receivers the adversary receives more of a "
-                "signal than the server uses: the accounted sensitivity counts both quadratures of all antennas.",
+                "With imperfect channel knowledge, several antennas or further receivers the adversary receives more of "
+                "a signal than the server uses: the accounted sensitivity counts both quadratures of all antennas.",
             ),
             (
                 jammed_for_others,
