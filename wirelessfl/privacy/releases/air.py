@@ -163,8 +163,8 @@ class AirRelease(Record):
             ),
             (
                 np.any(self.csi_ratio != 1),
-                "With imperfect channel knowledge, several antennas or further receivers the adversary receives more of "
-                "a signal than the server uses: the accounted sensitivity counts both quadratures of all antennas.",
+                "With imperfect channel knowledge, several antennas or further receivers the adversary receives more "
+                "of a signal than the server uses: the accounted sensitivity counts both quadratures of all antennas.",
             ),
             (
                 jammed_for_others,
