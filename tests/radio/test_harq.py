@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,35 @@ def test_who_fades_before_the_grant_has_sent_nothing(protocol: str) -> None:
             assert (status == Status.DEEP_FADE) == (len(at[EventKind.DEEP_FADE]) == 1)
             assert not np.isin(np.concatenate([at[EventKind.DEEP_FADE], at[EventKind.OUTAGE]]), begun).any()
     assert faded >= 3
+
+
+def test_messages_of_secure_aggregation_are_sent_again_over_channels_of_their_own() -> None:
+    """Behind a first SNR γ the second copy is enough with probability e^{−(θ − γ)/γ̄}, for each message by itself."""
+    rate, feedback, share, mean = 4e5, 0.005, 1 / 12, 10**0.3 / 2 * 12
+    uplink = {"kind": "secure_aggregation", "protocol": "secagg", "snr_db": 3.0}
+    uplink["rate"] = {"model": "fixed", "rate_bps": rate}
+    uplink["harq"] = {"max": 32, "feedback_s": feedback, "channel": "independent"}
+    _, rounds, events = run(small(uplink=uplink, clients__count=12, rounds=8))
+    threshold = 2 ** (rate / (share * BANDWIDTH)) - 1
+    second, expected, unlike = [], [], 0
+    for this, batch in zip(rounds, events, strict=True):
+        for slot, client in enumerate(this.clients.tolist()):
+            first = mean * abs(this.slots["channel_re"][slot] + 1j * this.slots["channel_im"][slot]) ** 2
+            counts = []
+            for kind in (EventKind.ADVERTISE_KEYS, EventKind.SHARE_KEYS, EventKind.MASKED_INPUT, EventKind.UNMASK):
+                at = np.flatnonzero((batch.node == client) & (batch.kind == kind))
+                for row in at.tolist():
+                    ends = batch.time[(batch.node == client) & (batch.kind == EventKind.ARRIVE)]
+                    duration = float(ends[ends > batch.time[row]].min()) - float(batch.time[row])
+                    once = float(batch.bits[row]) / rate
+                    counts.append(round((duration + feedback) / (once + feedback)))
+            assert len(counts) == 4 and (set(counts) == {1}) == bool(first >= threshold)
+            if first < threshold:
+                second += [count == 2 for count in counts]
+                expected += [math.exp(-(threshold - float(first)) / mean)] * 4
+                unlike += len(set(counts)) > 1
+    assert unlike > 10
+    assert abs(sum(second) - sum(expected)) < 4 * math.sqrt(sum(one * (1 - one) for one in expected))
 
 
 def test_keys_left_out_keep_the_run_id() -> None:

@@ -150,7 +150,7 @@ class DigitalLinks:
         return 0.0 if pilots is None else pilots.symbols / (share * self.bandwidth_hz)
 
     def draw(
-        self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None
+        self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None, message: int = 0
     ) -> tuple[list[Link], SlotLinks | None]:
         """Links of n clients, and their channels at the beginning; None for nobody's.
 
@@ -159,6 +159,7 @@ class DigitalLinks:
             moment: when they begin to send.
             share: the part B_i/B of the band that each has.
             bits: of the message of each; None for links that are looked at, or of messages that fit into one piece.
+            message: how many each has sent before in the round; retransmissions over new channels are drawn for each.
         """
         if not len(clients):
             return [], None
@@ -172,7 +173,8 @@ class DigitalLinks:
         simple = np.full(len(at), None, dtype=np.object_)
         sent = Sent(per_bit, sends, sends & (at <= carried), always, never, pilots, simple)
         if self.harq is not None:
-            self._again(self.harq, sent, at, np.abs(found.narrowband[0][:, 0]) ** 2, clients, moment, share)
+            first, this = np.abs(found.narrowband[0][:, 0]) ** 2, replace(moment, transmission=message)
+            self._again(self.harq, sent, at, first, clients, this, share)
         if bits is not None and self.ages:
             self._over_pieces(sent, clients, moment, share, bits)
         columns = (column.tolist() for column in vars(sent).values())

@@ -47,13 +47,14 @@ class Harq:
         clients: NDArray[np.int64],
         moment: Moment,
     ) -> NDArray[np.float64]:
-        """(n, most) |h|² of each transmission, the first as given (n,)."""
+        """(n, most) |h|² of each transmission of the message at a moment, the first as given (n,)."""
         powers = np.repeat(first[:, None], self.most, axis=1)
         if not self.independent:
             return powers
         large = source.large_scale.gains(clients, moment)
+        message = f"/{moment.transmission}" if moment.transmission else ""
         for again in range(1, self.most):
-            stream = streams.nodes(f"harq/{again}", moment.round_index, clients)
+            stream = streams.nodes(f"harq/{again}{message}", moment.round_index, clients)
             gains = source.fading.law_of(False).draw(stream)
             if large.line_of_sight.any():
                 gains = np.where(large.line_of_sight, source.fading.law_of(True).draw(stream), gains)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.radio import Link, Moment, UploadLinks
+from wirelessfl.radio import DigitalLinks, Link, Moment, UploadLinks
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import TrainingTimes
 from wirelessfl.simulation.medium import LATEST_TICK, Medium, all_seconds, seconds, ticks
@@ -138,6 +139,8 @@ class RoundLinks:
         self._arrivals: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._settled: dict[int, Link] | None = None
         self._latest: dict[int, tuple[int, int, float | None, Link]] = {}
+        hops = isinstance(links, DigitalLinks) and links.harq is not None and links.harq.independent
+        self._messages: Counter[int] | None = Counter() if hops and bits is None else None
         if not links.vary and not (links.ages and bits is None):
             drawn = draw_links(links, this, positions, self._share, this.moment, bits)
             self._settled = dict(zip(positions.tolist(), drawn, strict=True))
@@ -149,13 +152,15 @@ class RoundLinks:
     def at(self, position: int, now: int, bits: int | None = None) -> Link:
         """The link of a client that begins to transmit at ``now`` ticks; asked twice at one instant, the same.
 
+        Of messages that differ and are sent again over new channels (HARQ) each is asked for once.
+
         Args:
             position: the client.
             now: in ticks.
             bits: of the message; None asks for the link at that instant alone, or for the message of the round.
         """
         if self._settled is not None:
-            return self._settled[position]
+            return self._settled[position] if self._messages is None or bits is None else self._next(position, bits)
         if self._uploads is not None and position not in self._latest:
             self._draw_ahead(self._uploads, now)
         begun, bits = 0, self._bits if bits is None else bits
@@ -167,6 +172,14 @@ class RoundLinks:
         moment = Moment(self._this.index, seconds(now), begun)
         (link,) = draw_links(self._links, self._this, np.array([position]), self._share, moment, bits)
         self._latest[position] = (now, begun, bits, link)
+        return link
+
+    def _next(self, position: int, bits: int) -> Link:
+        # The link of a client's next message, whose retransmissions have channels of their own
+        assert self._messages is not None and isinstance(self._links, DigitalLinks), "they are counted"
+        earlier, client = self._messages[position], self._this.clients[[position]]
+        self._messages[position] += 1
+        (link,), _ = self._links.draw(client, self._this.moment, self._share, bits, earlier)
         return link
 
     def _draw_ahead(self, uploads: Uploads, now: int) -> None:
