@@ -42,7 +42,7 @@ def test_the_profile_over_the_delay_is_exponential() -> None:
 
 def walked(delays_at_rest: bool, positions: bool = True) -> tuple[ChannelRecord, np.ndarray[Any, Any]]:
     """Two paths of equal power, each client's a while apart, over a walk of 60 m away from the receiver; and σ (6,)."""
-    seconds, frequency = np.arange(60.0), 2e6 * (np.arange(16) - 7.5)
+    seconds, frequency = np.arange(60.0), np.asarray(2e6 * (np.arange(16) - 7.5), dtype=np.float64)
     apart = np.array([0.0, 1e-9, 3e-9, 5e-9, 8e-9, 10e-9])
     place = np.zeros((60, 6, 3))
     place[..., 0] = 5.0 + 7.0 * np.arange(6) + seconds[:, None]

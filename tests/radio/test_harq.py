@@ -147,18 +147,17 @@ def test_every_message_of_secure_aggregation_waits_for_a_grant(protocol: str, me
 @pytest.mark.parametrize("protocol", ["pairwise_prf", "secagg"])
 def test_who_fades_before_the_grant_has_sent_nothing(protocol: str) -> None:
     """Such clients once had an outage, and their message was among those sent."""
-    uplink = {"kind": "secure_aggregation", "protocol": protocol, "snr_db": 10, "grant_delay_s": 0.5}
+    uplink: dict[str, Any] = {"kind": "secure_aggregation", "protocol": protocol, "snr_db": 10, "grant_delay_s": 0.5}
     uplink["rate"] = {"model": "adaptive", "min_rate_bps": 5e5}
     correlation = {"model": "clarke", "doppler_hz": 0.5}
     _, rounds, events = run(small(uplink=uplink, channel__correlation=correlation, clients__count=8, rounds=4))
     sent = (EventKind.ADVERTISE_KEYS, EventKind.SHARE_KEYS, EventKind.MASKED_INPUT, EventKind.UNMASK)
     faded = 0
     for this, batch in zip(rounds, events, strict=True):
+        time, node, kinds = (np.asarray(column) for column in (batch.time, batch.node, batch.kind))
         for status, client in zip(this.status.tolist(), this.clients.tolist(), strict=True):
-            own = batch.node == client
-            at = {
-                kind: batch.time[own & (batch.kind == kind)] for kind in (*sent, EventKind.DEEP_FADE, EventKind.OUTAGE)
-            }
+            own = node == client
+            at = {kind: time[own & (kinds == kind)] for kind in (*sent, EventKind.DEEP_FADE, EventKind.OUTAGE)}
             begun = np.concatenate([at[kind] for kind in sent])
             faded += status == Status.DEEP_FADE
             assert (status == Status.DEEP_FADE) == (len(at[EventKind.DEEP_FADE]) == 1)
@@ -169,22 +168,21 @@ def test_who_fades_before_the_grant_has_sent_nothing(protocol: str) -> None:
 def test_messages_of_secure_aggregation_are_sent_again_over_channels_of_their_own() -> None:
     """Behind a first SNR γ the second copy is enough with probability e^{−(θ − γ)/γ̄}, for each message by itself."""
     rate, feedback, share, mean = 4e5, 0.005, 1 / 12, 10**0.3 / 2 * 12
-    uplink = {"kind": "secure_aggregation", "protocol": "secagg", "snr_db": 3.0}
+    uplink: dict[str, Any] = {"kind": "secure_aggregation", "protocol": "secagg", "snr_db": 3.0}
     uplink["rate"] = {"model": "fixed", "rate_bps": rate}
     uplink["harq"] = {"max": 32, "feedback_s": feedback, "channel": "independent"}
     _, rounds, events = run(small(uplink=uplink, clients__count=12, rounds=8))
     threshold = 2 ** (rate / (share * BANDWIDTH)) - 1
-    second, expected, unlike = [], [], 0
+    second, expected, unlike = list[bool](), list[float](), 0
     for this, batch in zip(rounds, events, strict=True):
+        time, node, kinds, bits = (np.asarray(one) for one in (batch.time, batch.node, batch.kind, batch.bits))
         for slot, client in enumerate(this.clients.tolist()):
             first = mean * abs(this.slots["channel_re"][slot] + 1j * this.slots["channel_im"][slot]) ** 2
-            counts = []
+            counts = list[int]()
+            ends = time[(node == client) & (kinds == EventKind.ARRIVE)]
             for kind in (EventKind.ADVERTISE_KEYS, EventKind.SHARE_KEYS, EventKind.MASKED_INPUT, EventKind.UNMASK):
-                at = np.flatnonzero((batch.node == client) & (batch.kind == kind))
-                for row in at.tolist():
-                    ends = batch.time[(batch.node == client) & (batch.kind == EventKind.ARRIVE)]
-                    duration = float(ends[ends > batch.time[row]].min()) - float(batch.time[row])
-                    once = float(batch.bits[row]) / rate
+                for row in np.flatnonzero((node == client) & (kinds == kind)).tolist():
+                    duration, once = float(ends[ends > time[row]].min() - time[row]), float(bits[row]) / rate
                     counts.append(round((duration + feedback) / (once + feedback)))
             assert len(counts) == 4 and (set(counts) == {1}) == bool(first >= threshold)
             if first < threshold:

@@ -48,7 +48,7 @@ class GivenLinks(DigitalLinks):
     given: tuple[Link, ...] = ()
 
     def draw(
-        self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None
+        self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None, message: int = 0
     ) -> tuple[list[Link], None]:
         return [self.given[client] for client in clients.tolist()], None
 
