@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import wirelessfl as wfl
 from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_waveforms import COMBINATIONS
@@ -50,6 +53,20 @@ def test_with_residuals_more_is_learnt_than_is_sent_at_once() -> None:
     kept = {name: run(a_dsgd({"kept": 0.05}, rounds=name, **changes))[0].state.parameters for name in (1, 12)}
     begin = build_simulation(a_dsgd(), PLAN).state.parameters
     assert np.count_nonzero(np.abs(kept[12] - begin) > 1e-6) > 2 * np.count_nonzero(np.abs(kept[1] - begin) > 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symbols", [0.5, 0.15])
+def test_the_page_has_the_accuracy_of_the_scenario(symbols: float, tmp_path: Path) -> None:
+    """Page "Modulations" prints it for two lengths; other processors may round otherwise."""
+    page = (Path(__file__).parents[2] / "docs/explanation/modulations.md").read_text(encoding="utf-8")
+    found = re.search(r"from ([\d.]+) to ([\d.]+) % where `symbols` falls from 0\.5 to 0\.15", page)
+    assert found is not None
+    changes = {"uplink.modulation.symbols": symbols}
+    accuracy = wfl.simulate("a-dsgd", tmp_path, overrides=changes, pictures=False, device="cpu").summary[
+        "test_accuracy"
+    ]
+    assert 100 * accuracy == pytest.approx(float(found[1 if symbols == 0.5 else 2]), abs=0.6)
 
 
 @pytest.mark.parametrize("packed", [False, True])
