@@ -80,11 +80,12 @@ def test_the_accounted_epsilon_is_that_of_sampled_joint_views(
     )
     simulation, rounds, _ = run(scenario)
     epsilons, random = simulation.ledger.client_epsilons()[1], np.random.default_rng([antennas, streams, listening])
-    clip = scenario.uplink.clip  # type: ignore[union-attr]
+    clip = scenario.uplink.clip
+    assert clip is not None
     exposed = [client for client in np.argsort(epsilons).tolist() if epsilons[client] > 0]  # for others δ is enough
     assert len(exposed) >= 2 and epsilons.max() < 20 and all(this.values["jammer_gain"] > 1 for this in rounds)
     for client in (exposed[-1], exposed[0]):
-        ratio = sum(losses(this, client, clip, packed, random) for this in rounds)
-        cost = np.maximum(-np.expm1(epsilons[client] - np.asarray(ratio)), 0.0)
+        ratio = np.sum([losses(this, client, clip, packed, random) for this in rounds], axis=0)
+        cost = np.maximum(-np.expm1(epsilons[client] - ratio), 0.0)
         error = 4.9 * float(cost.std()) / math.sqrt(TRIALS)
         assert abs(float(cost.mean()) - DELTA) <= error + 0.02 * DELTA
