@@ -15,6 +15,7 @@ from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_waveforms import COMBINATIONS
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
+from wirelessfl.privacy import Caveat
 from wirelessfl.radio.modulation import ADsgd
 from wirelessfl.scenario import Scenario
 
@@ -75,7 +76,7 @@ def test_combinations_run(name: str, packed: bool) -> None:
     simulation, rounds, _ = run(a_dsgd(**{"rounds": 2, "uplink__iq_packing": packed, **COMBINATIONS[name]}))
     assert len(rounds) == 2 and np.all(np.isfinite(simulation.state.parameters))
     assert simulation.ledger.epsilon_published() == simulation.ledger.epsilon_accounted() == np.inf
-    assert any("norms" in reason for reason in simulation.ledger.why_different())
+    assert any(Caveat.OWN_NORM.value in reason for reason in simulation.ledger.why_different())
 
 
 def test_half_the_symbols_take_half_the_airtime() -> None:
@@ -108,3 +109,11 @@ def test_what_is_refused(scheme: dict[str, Any], overrides: dict[str, Any], mess
 def test_numbers_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="needs"):
         ADsgd(**wrong)
+
+
+def test_the_reason_for_no_guarantee_is_the_scale_of_the_symbols() -> None:
+    simulation, rounds, _ = run(a_dsgd(rounds=1))
+    said = simulation.ledger.why_different()
+    assert rounds[-1].values["epsilon_accounted"] == np.inf
+    assert any(Caveat.OWN_NORM.value in reason for reason in said)
+    assert not any("power control" in reason or "accounted figure counts the whole signal" in reason for reason in said)

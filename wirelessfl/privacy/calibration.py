@@ -156,9 +156,8 @@ def jammer_calculator(
     else:
         raise ValueError(f"calibration must be theorem or exact, found {calibration!r}")
     gain = jammer_gain_for_noise(noise_std, server_gain, channel_noise_std, jammer_channel, margin)
-    precondition(
-        math.isfinite(gain), f"jammer_channel must be strong enough for the gain to be a number, found {jammer_channel}"
-    )
+    found = f"{gain:g} with server_gain {server_gain:g}, margin {margin:g} and jammer_channel {jammer_channel:g}"
+    precondition(math.isfinite(gain), f"the gain must be a finite number, found {found}")
     return {"jammer_gain": gain, "needed": gain > 0}
 
 

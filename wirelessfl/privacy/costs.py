@@ -141,6 +141,7 @@ class Caveat(StrEnum):
     NOTHING_ADDS_NOISE = "nothing adds noise to what is released"
     OUTSIDE_WAVEFORM = "a receiver or a modulation from outside the package leaves no release of its own"
     UNCLIPPED = "nothing bounds the update before it is released"
+    OWN_NORM = "a client's symbols are scaled by the norm of its own update, which is private, and carry that scale"
 
 
 class SampledGaussian(NamedTuple):

@@ -58,7 +58,7 @@ class WaveformRelease(AirRelease):
         """What the accounted figure counts."""
         return sentences(
             (
-                statement.adversary != "individual",
+                statement.adversary != "individual" and self.caveat is None,
                 "One sample can change every symbol that a client sends: the accounted figure counts the whole signal "
                 "at all antennas, against the noise of the receiver alone.",
             ),

@@ -119,7 +119,7 @@ class OverTheAir(AirPlanner):
         if waveform is not None:
             release = WaveformRelease.of(release, waveform.signals)
             if waveform.private_scale:
-                release = replace(release, caveat=Caveat.REALISED_NORMS)
+                release = replace(release, caveat=Caveat.OWN_NORM)
         slot = slot_record(received, noise, jamming, self.has_cells, self.edges is None and waveform is None)
         step = self._sum(received) if waveform is None else self._step(waveform, received)
         records = (received.training, received.transmissions)
