@@ -1,18 +1,19 @@
 """The state between two rounds as one file: exact, replaced atomically, and no pickle.
 
-Layout: one line of magic, the SHA-256 of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
+Layout: one line of magic, the CRC-32 of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
 tree holds the identity of the run, which its trace has as well, and every value of the state as text that reproduces
-its bits; an array is its dtype, shape and place among the bytes.
+its bits; an array is its dtype, shape and place among the bytes. The check finds what a kill or a disk has damaged; a
+cryptographic one would take a large state twice as long as the writing, and keep nobody from changing both.
 
 A checkpoint is written beside the old one and then takes its place. As soon as it is written, a kill of the process
 cannot harm it: ``load_checkpoint`` finds it there. That it also outlives a failure of power takes the disk longer than
 a small round takes, so that ``CheckpointWriter`` does not wait for it.
 """
 
-import hashlib
 import json
 import math
 import os
+import zlib
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -34,10 +35,10 @@ State = Mapping[str, "Leaf | State"]
 """State that lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
 # The number grows whenever parts of the simulation remember something else than before.
-_MAGIC = b"wirelessfl-checkpoint 3\n"
-_HASH_BYTES = 32
+_MAGIC = b"wirelessfl-checkpoint 4\n"
+_CHECK_BYTES = 4
 _LENGTH_BYTES = 8
-_START = len(_MAGIC) + _HASH_BYTES
+_START = len(_MAGIC) + _CHECK_BYTES
 _ARRAY_KINDS = "biufcS"
 _LARGE = 2**16  # bytes
 _Bytes = bytes | memoryview
@@ -103,15 +104,13 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
         content = _encode_mapping({"run": asdict(self._identity), "state": state}, arrays, "")
         tree = json.dumps(content, allow_nan=False).encode()
         parts = [len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays]
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
+        check = _check_of(*parts)
         self.settle()
         new = new_checkpoint(self._path)
         with output_errors(self._path), removed_on_failure(new):
             new.unlink(missing_ok=True)  # it may be a link that leads elsewhere
             with new.open("wb") as file:
-                file.write(_MAGIC + digest.digest())
+                file.write(_MAGIC + check)
                 file.writelines(parts)
         self._settling = self._thread.submit(_take_place, new, self._path)
 
@@ -150,7 +149,14 @@ def _is_whole(path: Path) -> bool:
         content = _read(path)
     except OSError:
         return False
-    return content[:_START] == _MAGIC + hashlib.sha256(memoryview(content)[_START:]).digest()
+    return content[:_START] == _MAGIC + _check_of(memoryview(content)[_START:])
+
+
+def _check_of(*parts: _Bytes) -> bytes:
+    check = 0
+    for part in parts:
+        check = zlib.crc32(part, check)
+    return check.to_bytes(_CHECK_BYTES, "little")
 
 
 def _read(path: Path) -> bytes:
@@ -179,8 +185,8 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
         raise TraceError(f"{path}: no checkpoint; the run cannot be resumed, run again with --overwrite") from error
     except OSError as error:
         raise TraceError(f"{path}: cannot be read ({error.strerror})") from error
-    digest, body = content[len(_MAGIC) : _START], content[_START:]
-    known, whole = content.startswith(_MAGIC), hashlib.sha256(body).digest() == digest
+    check, body = content[len(_MAGIC) : _START], content[_START:]
+    known, whole = content.startswith(_MAGIC), _check_of(body) == check
     precondition(known, f"{path}: not a checkpoint of this version; run again with --overwrite", TraceError)
     precondition(whole, f"{path}: damaged checkpoint (its checksum differs); run again with --overwrite", TraceError)
     try:
