@@ -83,6 +83,12 @@ def test_arrays_of_two_halves_stay_as_they_are(tmp_path: Path) -> None:
             {"x_train": np.ones((5, 2)), "y_train": np.arange(5), "x_test": np.ones((5, 3)), "y_test": np.arange(5)},
             "shape",
         ),
+        (
+            {"x": np.ones((5, 2)), "y": np.arange(5), "x_test": np.ones((5, 2)), "y_test": np.arange(5)},
+            "has x_test beside x",
+        ),
+        ({"x_train": np.ones((5, 2)), "y_train": np.arange(5), "owners": np.arange(5)}, "has owners beside x_train"),
+        ({"x_train": np.ones((5, 2)), "y_train": np.arange(5), "y_test": np.arange(5)}, "has y_test beside x_train"),
     ],
 )
 def test_arrays_that_do_not_go_together_are_refused(tmp_path: Path, arrays: dict[str, Any], says: str) -> None:
@@ -95,6 +101,17 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(DataError, match=r"a\.npz"):
         load_arrays(tmp_path / "a.npz")
+
+
+def test_a_damaged_stream_is_refused(tmp_path: Path) -> None:
+    """Bytes within the compressed data, of which zlib complains before a checksum can."""
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, x=np.random.default_rng(0).random((400, 5)), y=np.arange(400) % 2)
+    whole = path.read_bytes()
+    for at in range(100, 1100, 100):
+        path.write_bytes(whole[:at] + bytes(8 * [0xFF]) + whole[at + 8 :])
+        with pytest.raises(DataError, match=r"a\.npz: not an NPZ file"):
+            load_arrays(path)
 
 
 def people(count: int) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ _WHOLE, _TRAIN, _TEST = (
     ("x", "y", "owners"),
     ("x_train", "y_train", "owners_train"),
     ("x_test", "y_test", "owners_test"),
+)
+# What NumPy and zipfile raise of other files, of damaged streams, and of archives with a password
+_NO_ARCHIVE = (
+    *(ValueError, EOFError, AttributeError, TypeError, RuntimeError, NotImplementedError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
 )
 _ALLOWED = "x and y, or x_train, y_train, x_test and y_test, each also with owners"
 
@@ -42,16 +48,16 @@ def load_arrays(file: str | Path, split_seed: int = 0) -> Dataset:
             found = {name: archive[name] for name in archive.files}
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+    except _NO_ARCHIVE as error:
         raise DataError(f"{path}: not an NPZ file of plain arrays; allowed: {_ALLOWED}") from error
     unknown = found.keys() - {*_WHOLE, *_TRAIN, *_TEST}
     precondition(not unknown, f"{path}: has an array {min(unknown, default='')!r}; allowed: {_ALLOWED}", DataError)
-    halved = "x_train" in found
-    precondition(not (halved and "x" in found), f"{path}: has x beside x_train; allowed: {_ALLOWED}", DataError)
-    if halved:
-        test = _half(path, found, _TEST) if "x_test" in found else None
-        return dataset_of("arrays", _half(path, found, _TRAIN), test, split_seed)
-    return dataset_of("arrays", _half(path, found, _WHOLE), None, split_seed)
+    halves = [_WHOLE] if "x_train" not in found else [_TRAIN, _TEST] if "x_test" in found else [_TRAIN]
+    beside = found.keys() - {name for names in halves for name in names}
+    words = f"{min(beside, default='')} beside {halves[0][0]}"
+    precondition(not beside, f"{path}: has {words}; allowed: {_ALLOWED}", DataError)
+    first, *second = (_half(path, found, names) for names in halves)
+    return dataset_of("arrays", first, second[0] if second else None, split_seed)
 
 
 def _half(path: Path, found: Mapping[str, NDArray[Any]], names: tuple[str, str, str]) -> Half:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -136,7 +137,7 @@ def _users(folder: Path) -> Iterator[tuple[Path, str, Any]]:
             users = [(str(user), content["user_data"][user]) for user in content["users"]]
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, EOFError, RecursionError, zlib.error) as error:
             raise DataError(f"{path}: not a JSON file of LEAF, with users and user_data") from error
         yield from ((path, user, samples) for user, samples in users)
 
