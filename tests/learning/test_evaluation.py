@@ -13,6 +13,7 @@ from wirelessfl.learning import evaluation
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.evaluation import evaluate
 from wirelessfl.learning.flat import FlatModel, sample_losses
+from wirelessfl.learning.layout import samples_at_once
 from wirelessfl.learning.models import mlp
 
 
@@ -26,6 +27,54 @@ def test_accuracy_and_loss_over_several_chunks() -> None:
     logits = model.logits(parameters, inputs)
     assert found.accuracy == (logits.argmax(1) == targets).double().mean().item()
     assert found.loss == pytest.approx(nn.functional.cross_entropy(logits.double(), targets).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("hidden", [16_385, 40_000, 140_845])
+def test_wide_layers_see_fewer_samples_at_a_time(hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hidden layer of 10⁷ parameters takes 0.6 MB a sample, and every thread would hold it of 1,024."""
+    model, seen = FlatModel(lambda: mlp((2,), 3, hidden=(hidden,)), (2,), 3), []
+    parameters = model.initial(1)
+
+    def logits(own: FlatModel, at: Tensor, inputs: Tensor) -> Tensor:
+        seen.append(len(inputs))
+        return at.new_zeros(len(inputs), 3)
+
+    monkeypatch.setattr(FlatModel, "logits", logits)
+    evaluate(model, parameters, Examples(torch.zeros(1500, 2), torch.zeros(1500, dtype=torch.int64)))
+    limit = 2**27
+    assert sum(seen) == 1500 and 4 * hidden * max(seen) <= limit
+    assert max(seen) == 1024 or 4 * hidden * 2 * max(seen) > limit
+
+
+def test_parts_of_a_chunk_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(2)
+    examples = Examples(torch.randn(1500, 6, generator=generator), torch.randint(4, (1500,), generator=generator))
+    whole, parts = (FlatModel(lambda: mlp((6,), 4, hidden=(50,)), (6,), 4) for _ in range(2))
+    parameters = whole.initial(1)
+    expected = evaluate(whole, parameters, examples)
+    monkeypatch.setattr("wirelessfl.learning.layout._WIDEST_BYTES", 4 * 50 * 100)
+    found = evaluate(parts, parameters, examples)
+    assert samples_at_once(parts, 1024) == 64
+    assert found.accuracy == expected.accuracy and found.loss == pytest.approx(expected.loss, rel=1e-6)
+    assert (found.correct == expected.correct).all()
+
+
+class Recurrent(nn.Module):
+    """A layer of torch that also gives its last state, as a user's module may have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.LSTM(4, 3_000, batch_first=True), nn.Linear(3_000, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 2) logits of inputs (B, n, 4)."""
+        states: Tensor = self.layer(inputs)[0]
+        return self.head(states[:, -1])
+
+
+@pytest.mark.parametrize(("length", "at_once"), [(10, 1024), (11, 512), (22, 256)])
+def test_the_outputs_of_recurrent_layers_count_with_all_their_steps(length: int, at_once: int) -> None:
+    assert samples_at_once(FlatModel(Recurrent, (length, 4), 2), 1024) == at_once
 
 
 @pytest.mark.parametrize("threads", [2, 3, 9])

@@ -12,10 +12,9 @@ from wirelessfl.learning.cohort.block import download
 from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel, sample_losses
-from wirelessfl.learning.layout import convolves, image_format
+from wirelessfl.learning.layout import image_format, samples_at_once
 
 _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
-_IMAGES = 32  # that go through a network of convolutions at once on a CPU: what they become stays in its caches
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,14 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
     precondition(len(examples) != 0, "there are no examples to evaluate on")
 
     on_cpu = parameters.device.type == "cpu"
-    layout = image_format(model) if on_cpu else torch.contiguous_format  # before the workers: it runs the module
+    # Before the workers: both run the module
+    layout = image_format(model) if on_cpu else torch.contiguous_format
+    at_once = samples_at_once(model, _CHUNK) if on_cpu else _CHUNK
 
     def assess_each(chunks: range) -> list[tuple[Tensor, Tensor]]:
         own = model.on(parameters.device)
         with full_precision(parameters.device):
-            return [_assess(own, parameters, examples, first, layout) for first in chunks]
+            return [_assess(own, parameters, examples, first, at_once, layout) for first in chunks]
 
     chunks = range(0, len(examples), _CHUNK)
     if not on_cpu:
@@ -69,22 +70,21 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
 
 
 def _assess(
-    model: FlatModel, parameters: Tensor, examples: Examples, first: int, layout: torch.memory_format
+    model: FlatModel, parameters: Tensor, examples: Examples, first: int, at_once: int, layout: torch.memory_format
 ) -> tuple[Tensor, Tensor]:
     # (2,) float64: how many of a chunk of samples are right, and the sum of their losses; and (n,) which are right.
     with torch.no_grad():
-        logits = _logits(model, parameters, examples.inputs[first : first + _CHUNK].to(parameters.device), layout)
+        inputs = examples.inputs[first : first + _CHUNK].to(parameters.device)
+        logits = _logits(model, parameters, inputs, at_once, layout)
         own = examples.targets[first : first + _CHUNK].to(parameters.device)
         correct = (logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)
         loss = sample_losses(logits, own).sum(dtype=torch.float64)
         return torch.stack([correct.sum(dtype=torch.float64), loss]), correct
 
 
-def _logits(model: FlatModel, parameters: Tensor, inputs: Tensor, layout: torch.memory_format) -> Tensor:
-    # (n, num_classes) logits of a chunk of samples
-    if inputs.device.type != "cpu" or not convolves(model.module):
-        return model.logits(parameters, inputs)
-    parts = torch.split(inputs, _IMAGES)
+def _logits(model: FlatModel, parameters: Tensor, inputs: Tensor, at_once: int, layout: torch.memory_format) -> Tensor:
+    # (n, num_classes) logits of a chunk of samples, so many at a time
+    parts = torch.split(inputs, at_once)
     if inputs.ndim == 4:
         parts = tuple(part.contiguous(memory_format=layout) for part in parts)
     return torch.cat([model.logits(parameters, part) for part in parts])

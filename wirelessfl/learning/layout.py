@@ -1,6 +1,7 @@
 """Memory layout of images, and the samples that go through a model at once, on a CPU."""
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import nn
@@ -9,11 +10,49 @@ from wirelessfl.learning.flat import FlatModel
 
 # Measured: with up to so many filters channels-last is up to twice as fast, with 512 on images of 4 x 4 slower
 _WIDEST_LAST = 256
+_IMAGES = 32  # what so many become in a network of convolutions stays in the caches
+_WIDEST_BYTES = 2**27  # of the outputs of one layer
 
 
 def convolves(module: nn.Module) -> bool:
     """Whether a convolution occurs in the module."""
     return any(isinstance(part, nn.modules.conv._ConvNd) for part in module.modules())
+
+
+@lru_cache(maxsize=8)
+def samples_at_once(model: FlatModel, most: int) -> int:
+    """Samples that go through a model at once on a CPU where no gradient is wanted.
+
+    Few images through convolutions; of others as many as the outputs of the widest layer leave room for.
+
+    Args:
+        model: The model.
+        most: What to divide; a part of a half, a quarter... of it otherwise.
+    """
+    if convolves(model.module):
+        return _IMAGES
+    at_once, widest = most, _widest_output(model)
+    while at_once > 1 and 4 * widest * at_once > _WIDEST_BYTES:
+        at_once = -(-at_once // 2)
+    return at_once
+
+
+def _widest_output(model: FlatModel) -> int:
+    # Most numbers that a layer makes of one sample
+    widest = 0
+
+    def measure(module: nn.Module, inputs: Any, output: Any) -> None:
+        nonlocal widest
+        first = output[0] if isinstance(output, tuple) else output  # recurrent layers also give their state
+        widest = max(widest, first.numel())
+
+    module = model.replica(torch.device("cpu")).module
+    for part in module.modules():
+        if not list(part.children()):
+            part.register_forward_hook(measure)
+    with torch.no_grad():
+        module(torch.zeros(1, *model.feature_shape))
+    return widest
 
 
 @lru_cache(maxsize=8)
