@@ -18,7 +18,7 @@ import torch
 from wirelessfl.errors import precondition
 
 # Names and numbers of glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 _KEPT = 2**30
 
 Item = TypeVar("Item")
@@ -106,6 +106,8 @@ def keep_freed_memory() -> bool:
     Left to itself it gives large pieces back to the system, which must then fill them with zeros again, page by
     page: a third of the time of a round of short local training. Pieces above 32 MiB come from the heap too, as a
     vector of a model of ten million parameters is one; the peak is then up to two fifths higher, below it is the same.
+    All threads take from one heap: those that each thread would get hold only one such vector in 64 MiB, and the memory
+    of a thousand clients' training grew to four times that of forty.
 
     Returns:
         Whether the C library took it.
@@ -113,7 +115,7 @@ def keep_freed_memory() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # musl has none
     if mallopt is None:
         return False
-    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _KEPT))
+    return all([mallopt(_M_MMAP_MAX, 0), mallopt(_M_TRIM_THRESHOLD, _KEPT), mallopt(_M_ARENA_MAX, 1)])
 
 
 @cache

@@ -220,7 +220,11 @@ class LocalRun:
 
     def _keep(self, out: PrivateStep, step: int) -> None:
         for name, rows in out.state.items():
-            self.transform_state[name][: len(rows)] = rows
+            kept = self.transform_state[name]
+            if rows.shape == kept.shape and rows.dtype == kept.dtype and rows.is_contiguous():
+                self.transform_state[name] = rows  # a row of as many numbers as the model has takes a pass to copy
+            else:
+                kept[: len(rows)] = rows
         for name, values in out.statistics.items():
             if name not in self.statistics:
                 shape = (self.data.clients, len(self.data.batches))
