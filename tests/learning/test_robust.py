@@ -27,6 +27,7 @@ from wirelessfl.learning.robust import (
 )
 from wirelessfl.learning.robust import base as base_module
 from wirelessfl.learning.robust.conformance import check_robust_rule
+from wirelessfl.learning.robust.krum import krum_scores
 
 Rows = list[list[float]]
 RULES: dict[str, RobustRule] = {
@@ -147,6 +148,20 @@ def test_a_rule_is_the_loop_over_clients_and_coordinates(name: str, count: int) 
         found = RULES[name].combine(rows, weights)
         expected = PLAIN[name](rows.astype(np.float64).tolist(), weights.tolist())
         np.testing.assert_allclose(found.value, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [7, 101, 150])
+def test_equal_distances_have_equal_scores_to_the_last_bit(count: int) -> None:
+    """Clients on a ring: each has the same distances to the others, in an order of its own."""
+    steps = np.arange(count)
+    apart = np.random.default_rng(count).uniform(0.1, 3.0, count)
+    ring = apart[np.minimum(steps, count - steps)]
+    distances = np.array([[ring[(i - j) % count] for j in range(count)] for i in range(count)])
+    np.fill_diagonal(distances, 0.0)
+    scores = krum_scores(distances, 1)
+    assert set(scores.tolist()) == {scores[0]}
+    near = sorted(ring[1:].tolist())[: count - 3]
+    assert scores[0] == pytest.approx(math.fsum(near), rel=1e-14)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -27,7 +27,9 @@ def krum_scores(distances: NDArray[np.float64], faulty: int) -> NDArray[np.float
     neighbours = min(max(1, count - faulty - 2), count - 1)
     others = distances.copy()
     np.fill_diagonal(others, np.inf)
-    return np.asarray(np.partition(others, neighbours - 1, axis=1)[:, :neighbours].sum(axis=1))
+    nearest = np.partition(others, neighbours - 1, axis=1)[:, :neighbours]
+    # In one order, so that equal distances have equal sums to the last bit, whoever they belong to
+    return np.asarray(np.sort(nearest, axis=1).sum(axis=1))
 
 
 def require_count(faulty: int) -> None:
