@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,17 @@ from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_roles import first_updates
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
-from wirelessfl.learning.robust import Bulyan, GeometricMedian, Krum, Median, MultiKrum, NormClip, TrimmedMean
+from wirelessfl.learning.robust import (
+    Bulyan,
+    Combined,
+    GeometricMedian,
+    Krum,
+    Median,
+    MultiKrum,
+    NormClip,
+    RowRule,
+    TrimmedMean,
+)
 from wirelessfl.privacy import DpSgdRelease, RobustRelease, ServerNoiseRelease
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import rehearsal
@@ -202,6 +212,41 @@ def test_updates_that_are_not_finite_are_left_out() -> None:
         start = build_simulation(with_rule("median", **huge, uplink={"kind": uplink}), PLAN).state.parameters
         assert np.array_equal(simulation.state.parameters, start) and this.values["participants"] == 0
         assert this.values["updates_not_finite"] == len(this.round.with_status(Status.ABORTED)) > 0
+
+
+@pytest.mark.parametrize("uplink", UPLINKS)
+@pytest.mark.parametrize("name", RULES)
+def test_of_free_riders_alone_a_rule_keeps_what_it_keeps_of_zeros(name: str, uplink: str) -> None:
+    everyone = {"clients": {"count": 8, "roles": [{"role": "free_rider", "fraction": 1.0}]}}
+    scenario = small(**everyone, rounds=1, uplink={"kind": uplink}, training__robust={"rule": name, **RULES[name][0]})
+    simulation, (this,), _ = run(scenario)
+    weights = simulation.deployment.network.registry.weight(np.arange(8))
+    expected = RULES[name][1].combine(np.zeros((8, 3), dtype=np.float32), weights)
+    np.testing.assert_array_equal(this.slots["robust_kept"], expected.kept)
+    assert this.values["server_step_norm"] == 0.0 and this.values["participants"] == 8
+
+
+@dataclass(frozen=True)
+class Fixed(RowRule):
+    """A rule from outside that scales every update by one factor, also one of norm 0."""
+
+    factor: float = 0.25
+
+    def least(self) -> int:
+        return 1
+
+    def factors(self, norms: np.ndarray) -> np.ndarray:
+        return np.full(len(norms), self.factor)
+
+    def combine(self, rows: np.ndarray, weights: np.ndarray) -> Combined:
+        return Combined(self.factor * (weights @ rows.astype(np.float64)) / weights.sum(), self.factors(weights))
+
+
+def test_a_rule_from_outside_is_asked_for_the_factors_of_zeros() -> None:
+    clients = {"count": 8, "roles": [{"role": "free_rider", "count": 3}]}
+    robust = {"rule": f"{__name__}:Fixed", "options": {"factor": 0.5}}
+    _, (this,), _ = run(small(clients=clients, rounds=1, uplink={"kind": "ideal"}, training__robust=robust))
+    assert this.slots["robust_kept"].tolist() == [0.5] * 8
 
 
 def test_a_forecast_computes_with_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,12 @@ class CohortBlock:
     transform_state: Mapping[str, Tensor] = field(default_factory=dict)
     statistics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether nothing was computed, as in a rehearsal: one row of zeros for all, of norms that are unknown."""
+        alike = self.updates.stride(0) == 0 and not bool(self.updates[0].any())
+        return alike and bool(np.isnan(self.norm_raw).all())
+
 
 TransformState: TypeAlias = dict[str, Tensor]
 

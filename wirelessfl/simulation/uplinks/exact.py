@@ -119,7 +119,10 @@ class ExactUplink(SlotUplink):
         rows, training = CollectedRows(self.rule, total.weight, self.dimension), []
         for block in single_updates(blocks):
             sent = total.clipped(block)
-            rows.add(sent.updates, sent.positions)
+            if block.is_rehearsed:
+                rows.rehearse(sent.positions)
+            else:
+                rows.add(sent.updates, sent.positions)
             training.append(TrainingRecord.of(total.senders[sent.positions], sent))
         return rows.combined(), tuple(training)
 

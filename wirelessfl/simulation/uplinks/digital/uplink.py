@@ -166,7 +166,11 @@ class DigitalUplink:
             for block in cell.train(this, heard):
                 positions = heard[block.positions]
                 this.training.append(TrainingRecord.of(positions, block))
-                rows.add(self.decoded(cell, this, positions, block), block.positions)
+                decoded = self.decoded(cell, this, positions, block)
+                if block.is_rehearsed:
+                    rows.rehearse(block.positions)
+                else:
+                    rows.add(decoded, block.positions)
             found = rows.combined()
         note_kept(cell, this, heard, np.zeros(len(heard)) if found is None else found.kept, found is not None)
         return None if found is None else found.value
