@@ -149,13 +149,28 @@ class ClientSide:
         found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
         same = sent.shape == wanted and sent.dtype == block.updates.dtype
         _check(self.algorithm, same, found, f"{wanted} in {block.updates.dtype}")
-        for name, rows in download(dict(after.values)).items():
-            self.store[name][self._places[block.positions]] = rows
         vectors = self._own(sent).view(len(sent), -1)
         norm_raw = torch.linalg.vector_norm(vectors, dim=1)
+        norms = download({"norm_raw": norm_raw.double()})
+        kept = self._reaching(vectors, norms["norm_raw"])
+        places = self._places[block.positions[kept]] if self.store else self._places
+        for name, rows in download(dict(after.values)).items():
+            self.store[name][places] = rows[kept]
         norm = norm_raw if self.clip is None else clip_rows(vectors, norm_raw, self.clip)
-        norms = download({"norm_raw": norm_raw.double(), "norm": norm.double()})
+        norms |= download({"norm": norm.double()})
         return replace(block, updates=vectors, norm_raw=norms["norm_raw"], norm=norms["norm"])
+
+    def _reaching(self, vectors: Tensor, norm_raw: NDArray[np.float64]) -> slice | NDArray[np.int64]:
+        # The clients of a block whose uploads (k, P·d) are finite. Of any other nothing comes into an aggregate, as of
+        # one that is lost, and its client keeps what it had before.
+        finite = np.isfinite(norm_raw)
+        if finite.all():
+            return slice(None)
+        if self.clip is None:  # sent as they are, also where only the norm is beyond single precision
+            beyond = np.flatnonzero(~finite)
+            rows = vectors[torch.from_numpy(beyond).to(vectors.device)]
+            finite[beyond] = torch.isfinite(rows).all(dim=1).cpu().numpy()
+        return np.flatnonzero(finite)
 
     def _own(self, sent: Tensor) -> Tensor:
         # Uploads in memory that is not the server's, one client after the other: they are changed in place

@@ -258,7 +258,12 @@ class DigitalUplink:
         parts = [self._carried(codec, vectors, generators) for vectors in np.split(sent, self.vectors, axis=1)]
         arrived = np.concatenate(parts, axis=1)
         if self.residuals is not None:
-            self.residuals.keep(clients, sent - arrived)
+            with np.errstate(invalid="ignore", over="ignore"):
+                left = sent - arrived
+            finite = np.isfinite(left).all(
+                axis=1
+            )  # another upload is lost, and all that was left before is still to come
+            self.residuals.keep(clients[finite], left[finite])
         return arrived
 
     def _carried(
