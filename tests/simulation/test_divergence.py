@@ -127,6 +127,29 @@ def test_a_run_that_learns_nothing_behind_its_clip_goes_on_and_is_called_diverge
     assert verify(open_recording(result.trace)).difference is None
 
 
+def test_a_run_whose_rule_leaves_out_every_update_is_called_diverged(tmp_path: Path) -> None:
+    scenario = exploding(
+        uplink={"kind": "digital"},
+        training__robust={"rule": "median"},
+        training__optimizer={"name": "sgd", "lr": 3e38},
+        training__epochs=5,
+    )
+    result = simulate(scenario, tmp_path, pictures=False)
+    summary = result.summary
+    assert (summary["status"], summary["rounds"], summary["diverged_in"]) == ("diverged", 4, 1)
+    assert summary["updates_not_finite_first"] == {"round": 1, "count": CLIENTS, "heard": CLIENTS}
+    assert summary["participants_mean"] == 0.0
+    assert verify(open_recording(result.trace)).difference is None
+
+
+def test_a_rule_that_leaves_out_one_update_learns_from_the_others(tmp_path: Path) -> None:
+    scenario = broken(uplink={"kind": "ideal"}, training__robust={"rule": "median"})
+    summary = simulate(scenario, tmp_path, pictures=False).summary
+    assert (summary["status"], summary["diverged_in"], summary["updates_not_finite"]) == ("complete", None, 3)
+    assert summary["participants_mean"] == CLIENTS - 1
+    assert summary["updates_not_finite_first"] == {"round": 1, "count": 1, "heard": CLIENTS}
+
+
 def test_one_finite_update_is_something_to_learn_from(tmp_path: Path) -> None:
     summary = simulate(broken(uplink={"kind": "over_the_air"}), tmp_path, pictures=False).summary
     assert (summary["status"], summary["diverged_in"], summary["updates_not_finite"]) == ("complete", None, 3)

@@ -204,7 +204,10 @@ def test_updates_that_are_not_finite_are_left_out() -> None:
     simulation, rounds, _ = run(small(**huge, rounds=1, uplink={"kind": "ideal"}, training__robust={"rule": "median"}))
     roles, kept = simulation.deployment.roles, rounds[0].slots["robust_kept"]
     assert roles is not None and kept[roles.clients[0]] == 0.0 and kept.sum() == pytest.approx(1.0)
-    assert np.all(np.isfinite(simulation.state.parameters)) and rounds[0].values["participants"] == 8
+    assert np.all(np.isfinite(simulation.state.parameters)) and rounds[0].values["participants"] == 7
+    assert rounds[0].status.tolist() == [
+        Status.ABORTED if i in roles.clients else Status.PARTICIPATED for i in range(8)
+    ]
     # Where all updates are not finite, the round is given up
     huge = {"training__optimizer": {"lr": 3e38}, "training__epochs": 5, "rounds": 1}
     for uplink in UPLINKS:
@@ -212,6 +215,7 @@ def test_updates_that_are_not_finite_are_left_out() -> None:
         start = build_simulation(with_rule("median", **huge, uplink={"kind": uplink}), PLAN).state.parameters
         assert np.array_equal(simulation.state.parameters, start) and this.values["participants"] == 0
         assert this.values["updates_not_finite"] == len(this.round.with_status(Status.ABORTED)) > 0
+        assert simulation.diverged and simulation.state.unlearnt_since == 1
 
 
 @pytest.mark.parametrize("uplink", UPLINKS)

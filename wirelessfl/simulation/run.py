@@ -109,10 +109,10 @@ def diverged_in(this: Round, state: SimulationState) -> int:
 
 def unlearnt_since(this: Round, state: SimulationState) -> int:
     """The round since which no received update was finite; 0 where one was, and unchanged where none was received."""
-    heard = this.server.participants
-    if heard == 0:
+    received = sum(len(record.positions) for record in this.training)
+    if received == 0:
         return state.unlearnt_since
-    return (state.unlearnt_since or this.index) if this.not_finite >= heard else 0
+    return (state.unlearnt_since or this.index) if this.not_finite >= received else 0
 
 
 @dataclass

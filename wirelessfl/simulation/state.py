@@ -27,7 +27,7 @@ class SimulationState:
         model_version: steps that the global model has made; less where rounds went by without an update.
         ended: whether the last of them was the last of the run.
         diverged_in: round since which the global model or its test loss is not finite; 0 where both are.
-        unlearnt_since: round since which no update that was heard was finite; 0 where one was. It ends nothing.
+        unlearnt_since: round since which no update that was received was finite; 0 where one was. It ends nothing.
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
         energy_j: joules spent so far; NaN where watts are unknown.

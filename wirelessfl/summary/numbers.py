@@ -125,8 +125,8 @@ def divergence(trace: AnyRoot) -> dict[str, Any]:
     """Entries of the summary on updates and models that are not finite.
 
     ``diverged_in`` is the first round, as far as it was evaluated, since which the global model or its test loss is not
-    finite, or since which no update that was heard is, null where both are; ``updates_not_finite`` how many updates of
-    the run were not, with the first round in which some were and how many of how many heard.
+    finite, or since which no update that was received is, null where both are; ``updates_not_finite`` how many updates
+    of the run were not, with the first round in which some were and how many of how many received.
     """
     rounds = trace["round"].values
     said: dict[str, Any] = {"diverged_in": None, "updates_not_finite": 0, "updates_not_finite_first": None}
@@ -140,22 +140,28 @@ def divergence(trace: AnyRoot) -> dict[str, Any]:
     counts = np.nan_to_num(trace["updates_not_finite"].values)
     said["updates_not_finite"] = int(counts.sum())
     if counts.any():
-        first, heard = int(np.flatnonzero(counts)[0]), trace["participants"].values
-        numbers = (int(values[first]) for values in (rounds, counts, heard))
+        first = int(np.flatnonzero(counts)[0])
+        numbers = (int(values[first]) for values in (rounds, counts, _received(trace)))
         said["updates_not_finite_first"] = dict(zip(("round", "count", "heard"), numbers, strict=True))
     return said
 
 
 def _unlearnt_since(trace: AnyRoot) -> int | None:
-    # Position of the first round after which no update that was heard is finite, None where there is none.
+    # Position of the first round after which no update that was received is finite, None where there is none.
     #
     # None as well where the model, as far as it was evaluated, is not finite: then updates are not the reason.
     loss = trace["test_loss"].values[~np.isnan(trace["test_accuracy"].values)]
     if "updates_not_finite" not in trace or (len(loss) and not np.isfinite(loss[-1])):
         return None
-    heard = np.flatnonzero(trace["participants"].values > 0)
-    lost = (trace["updates_not_finite"].values >= trace["participants"].values)[heard]
-    return _first_of_the_end(heard, lost)
+    received = _received(trace)
+    some = np.flatnonzero(received > 0)
+    return _first_of_the_end(some, (trace["updates_not_finite"].values >= received)[some])
+
+
+def _received(trace: AnyRoot) -> NDArray[np.int64]:
+    # (rounds,) updates received, those included that a robust rule left out, or that came in a round given up
+    finite = np.isfinite(trace["update_norm_raw"].values).sum(axis=1)
+    return np.asarray(finite + np.nan_to_num(trace["updates_not_finite"].values), dtype=np.int64)
 
 
 def _first_of_the_end(positions: NDArray[np.int64], bad: NDArray[np.bool_]) -> int | None:
@@ -170,8 +176,8 @@ def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
     if first is not None:
         sentences.append(
             f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite "
-            f"({said['updates_not_finite']} in the whole run): with a clip they count as zeros, without one they reach "
-            "the model"
+            f"({said['updates_not_finite']} in the whole run): with a clip they count as zeros, a robust rule leaves "
+            "them out, and with neither they reach the model"
         )
     if said["diverged_in"] is not None:
         ended = ", with which it ended" if said["diverged_in"] == rounds else ""

@@ -82,11 +82,16 @@ ROUND_VARIABLES = (
     _per_round(
         "updates_not_finite",
         "1",
-        "clients received whose update was not finite before clipping; clipping makes such an update zero",
+        "clients received whose update was not finite: a clip makes it zero, a robust rule leaves it out",
         label="updates not finite",
     ),
     _per_round(
-        "participants", "1", "clients whose update was received", dtype="i8", required=True, label="clients heard"
+        "participants",
+        "1",
+        "clients whose update was received and is not left out as not finite",
+        dtype="i8",
+        required=True,
+        label="clients heard",
     ),
     _per_round(
         "model_version",

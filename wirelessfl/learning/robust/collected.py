@@ -20,12 +20,15 @@ class CollectedRows:
         rule: combines them.
         weights: (n,) p_i.
         dimension: d.
+
+    Attributes:
+        finite: (n,) whose update has come in and is finite.
     """
 
     def __init__(self, rule: RobustRule, weights: NDArray[np.float64], dimension: int) -> None:
         self._rule, self._weights, self._dimension = rule, weights, dimension
         self._kept = np.zeros(len(weights))
-        self._finite = np.zeros(len(weights), dtype=np.bool_)
+        self.finite = np.zeros(len(weights), dtype=np.bool_)
         self._rehearsed = False
         self._rows: NDArray[np.float32] | None = None
         self._sum = np.zeros(dimension)
@@ -38,7 +41,7 @@ class CollectedRows:
         rows = np.asarray(updates.cpu() if hasattr(updates, "cpu") else updates, dtype=np.float32)
         finite = np.isfinite(rows).all(axis=1)
         rows, positions = (rows, positions) if finite.all() else (rows[finite], positions[finite])
-        self._finite[positions] = True
+        self.finite[positions] = True
         if isinstance(self._rule, RowRule):
             self._add_scaled(self._rule, rows, positions)
             return
@@ -48,11 +51,11 @@ class CollectedRows:
 
     def rehearse(self, positions: NDArray[np.int64]) -> None:
         """Clients at ``positions`` (k,) whose updates are finite, and nothing else is known of them."""
-        self._finite[positions], self._kept[positions], self._rehearsed = True, 1.0, True
+        self.finite[positions], self._kept[positions], self._rehearsed = True, 1.0, True
 
     def _add_zeros(self, positions: NDArray[np.int64]) -> None:
         # Updates of clients that did not train: rows are zeros from the start
-        self._finite[positions] = True
+        self.finite[positions] = True
         if isinstance(self._rule, RowRule):
             self._kept[positions] = _factors(self._rule, np.zeros(len(positions)))
 
@@ -68,7 +71,7 @@ class CollectedRows:
         Raises:
             ScenarioError: a rule from outside gives something else.
         """
-        rule, finite = self._rule, self._finite
+        rule, finite = self._rule, self.finite
         if np.count_nonzero(finite) < max(1, rule.least()):
             return None
         weights = self._weights[finite]

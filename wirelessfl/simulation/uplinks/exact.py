@@ -114,8 +114,8 @@ class ExactUplink(SlotUplink):
 
     def combined(
         self, total: WeightedSum, blocks: Iterable[CohortBlock | SummedBlock]
-    ) -> tuple[Combined | None, tuple[TrainingRecord, ...]]:
-        """What a robust rule makes of the updates of the blocks, and the records of their training."""
+    ) -> tuple[Combined | None, NDArray[np.bool_], tuple[TrainingRecord, ...]]:
+        """What a robust rule makes of the updates of the blocks, which are finite, and records of their training."""
         rows, training = CollectedRows(self.rule, total.weight, self.dimension), []
         for block in single_updates(blocks):
             sent = total.clipped(block)
@@ -124,7 +124,7 @@ class ExactUplink(SlotUplink):
             else:
                 rows.add(sent.updates, sent.positions)
             training.append(TrainingRecord.of(total.senders[sent.positions], sent))
-        return rows.combined(), tuple(training)
+        return rows.combined(), rows.finite, tuple(training)
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,13 @@ class IdealUplink(ExactUplink):
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """The weighted mean, or that of a robust rule; its release has no noise, so that no guarantee holds."""
         clients, of_senders = this.clients[plan.senders], self.weighted_sum(this, plan)
+        finite = None
         if isinstance(self.rule, Mean):
             total, training = self.summed(of_senders, blocks)
             total /= of_senders.weight.sum()
             found: Combined | None = Combined(total, np.ones(len(clients)))
         else:
-            found, training = self.combined(of_senders, blocks)
+            found, finite, training = self.combined(of_senders, blocks)
         nothing = Combined(np.zeros(self.dimension), np.zeros(len(clients)))
         combined = nothing if found is None else found
         return Reception(
@@ -155,6 +156,7 @@ class IdealUplink(ExactUplink):
             training=training,
             energy=Energy(math.nan, math.nan),
             kept=None if isinstance(self.rule, Mean) else combined.kept,
+            finite=finite,
             steps=found is not None,
         )
 
@@ -215,11 +217,11 @@ class TrustedServer(ExactUplink):
         """
         clients, of_senders = this.clients[plan.senders], self.weighted_sum(this, plan)
         releases: tuple[Release, ...] = (self.central.release(this.index, clients, self.dimension),)
-        kept, total = None, np.zeros(self.dimension)
+        kept, finite, total = None, None, np.zeros(self.dimension)
         if isinstance(self.rule, Mean):
             total, training = self.summed(of_senders, blocks)
         else:
-            found, training = self.combined(of_senders, blocks)
+            found, finite, training = self.combined(of_senders, blocks)
             kept = np.zeros(len(clients)) if found is None else found.kept
             if found is not None:  # scaled rows keep the sum within the bound that the noise is made for
                 total = found.value * of_senders.weight.sum() if isinstance(self.rule, RowRule) else found.value
@@ -236,6 +238,7 @@ class TrustedServer(ExactUplink):
             energy=Energy(math.nan, math.nan),
             slot=SlotRecord(effective_noise_std=noise_std, aggregate_noise_std=noise_std),
             kept=kept,
+            finite=finite,
             steps=released,
         )
 

@@ -101,6 +101,7 @@ class Reception:
         slot: gains and noise; None where there are none.
         energy: of the slot, without pilots.
         kept: (k,) part of each update that a robust rule kept; None without one.
+        finite: (k,) which updates it was given, as they are finite; None without one.
         steps: whether the model is stepped: not so where too few updates for a robust rule arrived.
         unheard: (d,) of which coordinates of the aggregate nobody sent anything; None where all were heard.
     """
@@ -113,6 +114,7 @@ class Reception:
     slot: SlotRecord | None = None
     energy: Energy | None = None
     kept: NDArray[np.float64] | None = None
+    finite: NDArray[np.bool_] | None = None
     steps: bool = True
     unheard: NDArray[np.bool_] | None = None
 
@@ -197,8 +199,8 @@ class SlotUplink(ABC):
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
         _pay_for_pilots(cell, this, plan, jamming)
         heard = plan.senders
-        if reception.kept is not None:
-            heard = note_kept(cell, this, heard, reception.kept, reception.steps)
+        if reception.kept is not None and reception.finite is not None:
+            heard = note_kept(cell, this, heard, reception.kept, reception.finite, reception.steps)
         aggregate = reception.aggregate if reception.steps else None
         unheard = reception.unheard
         return Collected(heard, plan.senders, aggregate, reception.releases, plan.airtime, unheard=unheard)

@@ -137,6 +137,7 @@ class GroupedOverTheAir(OverTheAir):
             slot=_record([slot.slot for slot in read if slot.slot is not None], weights, self.rule),
             energy=_energy([slot.energy for slot in read if slot.energy is not None]),
             kept=None if isinstance(self.rule, Mean) else combined.kept[of_sender],
+            finite=None if isinstance(self.rule, Mean) else rows.finite[of_sender],
             steps=found is not None,
             unheard=_unheard([slot.unheard for slot in read]),
         )

@@ -147,20 +147,24 @@ class DigitalUplink:
         window.write_statuses(this.status)
         cell.drain(this.clients, self.note_energy(this, air_time))
         heard, transmitted = np.array(sorted(window.ready), dtype=np.int64), air_time.senders()
-        aggregate = self._aggregate(cell, this, heard) if len(heard) else None
+        aggregate = None
+        if len(heard):
+            aggregate, heard = self._aggregate(cell, this, heard)
         return Collected(
-            heard=heard if aggregate is not None else heard[:0],
+            heard=heard,
             transmitted=transmitted,
             aggregate=aggregate,
             releases=(BareRelease(this.index, this.clients[transmitted]),),
             airtime=air_time.occupied(),
         )
 
-    def _aggregate(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        # (d,) what the rule makes of the arrivals; None of too few, of whom nobody is trained
+    def _aggregate(
+        self, cell: Cell, this: Round, heard: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.int64]]:
+        # (d,) what the rule makes of the arrivals, None of too few, of whom nobody is trained; and whose they are
         if isinstance(self.rule, Mean):
-            return self._mean(cell, this, heard)
-        found = None
+            return self._mean(cell, this, heard), heard
+        found, finite = None, np.zeros(len(heard), dtype=np.bool_)
         if len(heard) >= self.rule.least():
             rows = CollectedRows(self.rule, cell.network.registry.weight(this.clients[heard]), self.dimension)
             for block in cell.train(this, heard):
@@ -171,9 +175,10 @@ class DigitalUplink:
                     rows.rehearse(block.positions)
                 else:
                     rows.add(decoded, block.positions)
-            found = rows.combined()
-        note_kept(cell, this, heard, np.zeros(len(heard)) if found is None else found.kept, found is not None)
-        return None if found is None else found.value
+            found, finite = rows.combined(), rows.finite
+        kept = np.zeros(len(heard)) if found is None else found.kept
+        given = note_kept(cell, this, heard, kept, finite, found is not None)
+        return None if found is None else found.value, given
 
     def _alone(
         self, cell: Cell, this: Round, times: TrainingTimes, arrives: simpy.Event, air_time: AirTime
