@@ -19,6 +19,7 @@ from wirelessfl.assembly import build_simulation, choose_plan
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import catch_interrupts
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.drift import ClientDrift
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation, SimulationState
 from wirelessfl.simulation.assessment import Assessment
@@ -82,6 +83,7 @@ class IdleLearner(Learner):
         clients: NDArray[np.int64],
         round_index: int,
         steps: NDArray[np.int64] | None = None,
+        drift: ClientDrift | None = None,
     ) -> Iterator[CohortBlock]:
         """Blocks of zeros, as large as those of a real cohort."""
         updates = self._zeros

@@ -10,10 +10,13 @@ import pytest
 import torch
 
 import wirelessfl as wfl
+from tests.simulation.scenarios import PLAN
+from tests.simulation.scenarios import run as run_here
+from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.data import build_population
 from wirelessfl.assembly.learning import build_model
 from wirelessfl.streams import Streams
-from wirelessfl.trace import model_weights
+from wirelessfl.trace import Role, Status, model_weights
 
 SMALL: dict[str, Any] = {
     "name": "metrics",
@@ -101,3 +104,37 @@ def test_only_rounds_that_are_evaluated_have_them(tmp_path: Path) -> None:
     assert np.isnan(trace["local_accuracy"].values).all(axis=1).tolist() == [True, False, False]
     bits = trace["payload_bits"].values[np.isfinite(trace["tx_time"].values)]
     assert set(bits.tolist()) == {32.0 * trace.attrs["dimension"]}
+
+
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "fedavg": {"algorithm": {"name": "fedavg"}},
+    "fednova": {"algorithm": {"name": "fednova"}},
+    "scaffold": {"algorithm": {"name": "scaffold"}},
+    "scaffold, one vector": {"algorithm": {"name": "scaffold", "payload": 1}, "steps": 5},
+    "feddyn": {"algorithm": {"name": "feddyn", "alpha": 0.1}},
+}
+
+
+@pytest.mark.parametrize("uplink", [{"kind": "ideal"}, {"kind": "digital", "clip": 0.01}, {"kind": "over_the_air"}])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_drift_is_that_of_the_models_that_honest_training_leaves(algorithm: str, uplink: dict[str, Any]) -> None:
+    """Of the first round, in which no algorithm corrects anything yet: the same with each, of all but free riders."""
+    roles = [{"role": "sign_flip", "factor": 3.0}, {"role": "free_rider", "count": 2}]
+    training = {"algorithm": {"name": "fedavg"}, **({"steps": 5} if "steps" in ALGORITHMS[algorithm] else {})}
+    keys = {**SMALL, "rounds": 1, "clients": {"count": 12}}
+    plain = build_simulation(wfl.load_scenario({**keys, "uplink": {"kind": "ideal"}, "training": training}), PLAN)
+    learner, state = plain.deployment.learner, plain.state
+    updates = np.zeros((12, learner.dimension))
+    for block in learner.train(state.parameters, state, np.arange(12), 1):
+        updates[block.positions] = block.updates.numpy()
+    scenario = wfl.load_scenario(
+        {**keys, "uplink": uplink, "training": ALGORITHMS[algorithm], "clients": {"count": 12, "roles": roles}}
+    )
+    simulation, (this,), _ = run_here(scenario)
+    of_roles = simulation.deployment.roles
+    assert of_roles is not None
+    trained = updates[(this.status == Status.PARTICIPATED) & (this.slots["role"] != Role.FREE_RIDER)]
+    assert len(trained) >= 8
+    spread = np.sqrt(((trained - trained.mean(axis=0)) ** 2).sum(axis=1).mean())
+    # The proximal term of FedDyn alone acts in the first round
+    assert this.values["client_drift"] == pytest.approx(spread, rel=0.05 if algorithm == "feddyn" else 1e-5)

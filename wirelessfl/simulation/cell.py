@@ -228,12 +228,12 @@ class Cell:
         begin = self.state.parameters if start is None else start
         index, clients = this.index if round_index is None else round_index, this.clients[positions]
         if self.roles is None:
-            return self._measured(this, self.learner.train(begin, self.state, clients, index, this.steps_of(clients)))
+            return self.learner.train(begin, self.state, clients, index, this.steps_of(clients), this.drift)
 
         def honestly(some: NDArray[np.int64]) -> Iterator[CohortBlock]:
-            return self.learner.train(begin, self.state, some, index, this.steps_of(some))
+            return self.learner.train(begin, self.state, some, index, this.steps_of(some), this.drift)
 
-        return self._measured(this, self.roles.acted(clients, self.learner.upload_dimension, honestly))
+        return self.roles.acted(clients, self.learner.upload_dimension, honestly)
 
     def train_for_sum(
         self, this: Round, positions: NDArray[np.int64], total: BlockSum
@@ -244,13 +244,6 @@ class Cell:
         clients = this.clients[positions]
         given = (self.state.parameters, self.state, clients, this.index, this.steps_of(clients))
         return self.learner.train_sums(*given, total)
-
-    def _measured(self, this: Round, blocks: Iterator[CohortBlock]) -> Iterator[CohortBlock]:
-        # The blocks as they are, counted for the drift where that is measured
-        for block in blocks:
-            if self.learner.measures_drift:
-                this.drift.add(block.updates)
-            yield block
 
     def charge_for_computing(self, this: Round) -> None:
         """Joules of training, recorded and taken from the batteries, also of clients that did not finish.

@@ -23,8 +23,11 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide
 from wirelessfl.learning.cohort import BlockMap, BlockSum, TrainingElsewhere
+from wirelessfl.learning.cohort.block import download
 from wirelessfl.learning.cohort.engine import Block
+from wirelessfl.learning.cohort.run import clip_rows
 from wirelessfl.learning.cohort.sums import SummedBlock
+from wirelessfl.learning.drift import ClientDrift
 from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
@@ -78,13 +81,16 @@ class LocalLearner:
         clients: NDArray[np.int64],
         round_index: int,
         steps: NDArray[np.int64] | None = None,
+        drift: ClientDrift | None = None,
     ) -> Iterator[CohortBlock]:
         """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks; on a CPU it begins at once.
 
         What a clipping rule or the algorithm keeps of each client from round to round is read from the state and
-        written back. ``steps`` are (n,) local steps, None for all that are planned.
+        written back. ``steps`` are (n,) local steps, None for all that are planned. The spread of what is trained is
+        added to ``drift``, if it is measured.
         """
-        return self._blocks(start, state, clients, round_index, steps, self.elsewhere)
+        measured = drift if self.measures_drift else None
+        return self._blocks(start, state, clients, round_index, steps, self.elsewhere, measured)
 
     @property
     def sums_elsewhere(self) -> bool:
@@ -113,6 +119,7 @@ class LocalLearner:
         round_index: int,
         steps: NDArray[np.int64] | None,
         elsewhere: BlockMap[Block] | None,
+        drift: ClientDrift | None = None,
     ) -> Iterator[CohortBlock | Block]:
         model = torch.from_numpy(start)
         side = ClientSide(
@@ -128,7 +135,8 @@ class LocalLearner:
         )
         sends_updates = not self.algorithm.facts().client_side
         clip = self.training.clip if sends_updates else None
-        training = replace(self.training, learning_rate=side.learning_rate, clip=clip)
+        clip_there = clip if drift is None else None  # updates are clipped once they were measured
+        training = replace(self.training, learning_rate=side.learning_rate, clip=clip_there)
         transform = rows = None
         if self.private is not None:
             transform = self.private.transform(self.model, model, state, round_index, self.plan)
@@ -138,6 +146,8 @@ class LocalLearner:
             *(transform, rows, side.objective, steps),
             elsewhere=elsewhere,
         )
+        if drift is not None:
+            blocks = _measured(cast("Iterator[CohortBlock]", blocks), drift, clip)
         if not sends_updates:  # sums are formed of updates as they are
             blocks = map(side.finished, cast("Iterator[CohortBlock]", blocks))
         return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
@@ -162,6 +172,17 @@ class LocalLearner:
             chunk = min(self.plan.chunk, len(clients))
             advice = f"set compute.chunk to {chunk // 2} or less" if chunk > 1 else "one client alone is too much"
             raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error
+
+
+def _measured(blocks: Iterator[CohortBlock], drift: ClientDrift, clip: float | None) -> Iterator[CohortBlock]:
+    # Blocks counted for the drift, and clipped after that
+    for block in blocks:
+        drift.add(block.updates)
+        if clip is None:
+            yield block
+            continue
+        norm = clip_rows(block.updates, torch.linalg.vector_norm(block.updates, dim=1), clip)
+        yield replace(block, norm=download({"norm": norm.double()})["norm"])
 
 
 def as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.drift import ClientDrift
 from wirelessfl.learning.selection import LossReports
 from wirelessfl.privacy import DpSgdRelease, ServerNoiseRelease
 from wirelessfl.simulation.assessment import Assessment
@@ -45,6 +46,7 @@ class Rehearser(Learner):
         clients: NDArray[np.int64],
         round_index: int,
         steps: NDArray[np.int64] | None = None,
+        drift: ClientDrift | None = None,
     ) -> Iterator[CohortBlock]:
         """One block of zero updates, reported at the norm τ that bounds them (NaN without clipping)."""
         clip = self.training.clip

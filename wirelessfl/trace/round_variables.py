@@ -74,7 +74,7 @@ ROUND_VARIABLES = (
     _per_round(
         "client_drift",
         "1",
-        "root mean square distance of the clients' updates from their mean (evaluate.client_drift)",
+        "root mean square distance of the updates trained from their mean, before any clip (evaluate.client_drift)",
         label="client drift",
     ),
     _per_round("server_step_norm", "1", "norm of the step of the global model", label="norm of the server's step"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tests.simulation.scenarios import PLAN
 from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.drift import ClientDrift
 from wirelessfl.learning.timing import Timing
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
@@ -79,6 +80,7 @@ class Recorder:
         clients: NDArray[np.int64],
         round_index: int,
         steps: NDArray[np.int64] | None = None,
+        drift: ClientDrift | None = None,
     ) -> Iterator[CohortBlock]:
         self.trained.append((round_index, clients.tolist()))
         for first in range(0, len(clients), 2):
