@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import wirelessfl as wfl
+from tests.simulation.resuming import goes_on_to_the_same_bits
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_roles import AIR, first_updates, of, step_of
+from wirelessfl.analysis.replay.ledger import recorded_ledger
+from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
-from wirelessfl.trace import Role
+from wirelessfl.trace import Role, open_trace
 
 PIECES: dict[str, dict[str, Any]] = {
     "one piece": {},
@@ -103,3 +108,25 @@ def test_factors_mean_nothing_to_symbols_of_other_sizes(scheme: str) -> None:
     changes = {"modulation": {"scheme": scheme}, "power_control": {"policy": policy}, "kind": "over_the_air"}
     with pytest.raises(ScenarioError, match=rf"scaled by 10 with the modulation {scheme}.*scheme: analog \| blind"):
         small(clients__roles=[{"role": "scaled"}], uplink=changes)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_clients_without_a_guarantee_are_among_the_clients_of_the_trace(groups: int, tmp_path: Path) -> None:
+    """Those that send beyond every bound have samples, weight and place there, and no epsilon."""
+    roles = [{"role": "sign_flip", "factor": 3.0}, {"role": "power_cheat"}, {"role": "label_flip"}]
+    air = {"kind": "over_the_air", "slot_groups": groups}
+    scenario = small(uplink=air, clients__roles=roles)
+    result = wfl.simulate(scenario, tmp_path / "run", pictures=False)
+    with open_trace(result.trace) as trace:
+        assert trace["client"].values.tolist() == list(range(6))
+        role = trace["role"].values[0]
+        beyond = np.isin(role, (Role.SIGN_FLIP, Role.POWER_CHEAT))
+        assert np.count_nonzero(beyond) == 2 and trace["samples"].values.sum() == 120
+        assert trace["weight"].values.sum() == pytest.approx(1.0)
+        for name in ("client_epsilon_accounted", "client_epsilon_published"):
+            assert np.isnan(trace[name].values)[beyond].all(), name
+        assert (trace["client_epsilon_accounted"].values[~beyond] > 0).all()
+        told = float(trace["epsilon_accounted"].values[-1])
+    assert recorded_ledger(result.trace).epsilon_accounted() == pytest.approx(told)
+    assert verify(open_recording(result.trace)).difference is None
+    goes_on_to_the_same_bits(scenario, tmp_path)

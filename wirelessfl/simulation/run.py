@@ -275,6 +275,9 @@ class Simulation:
         state.energy_j += this.energy.joules
         state.nominal_energy_j += this.energy.nominal
         state.ledger = self.ledger.state()
+        if (roles := self.deployment.roles) is not None:
+            sent = this.clients[collected.transmitted]
+            state.unbounded = np.union1d(state.unbounded, sent[roles.exceed(sent)])
         self.deployment.selection.note(this, heard)
         state.memories = {name: memory.state() for name, memory in self.deployment.memories.items()}
 

@@ -39,6 +39,7 @@ class SimulationState:
         memories: what channels, availability and power control remember, by part.
         uplink_memory: what the uplink remembers from round to round, by name.
         ledger: the privacy spent so far, as the ledger serialises itself.
+        unbounded: (m,) ascending numbers of the clients that sent beyond every bound, unknown to the ledger.
     """
 
     parameters: NDArray[np.float32]
@@ -61,6 +62,7 @@ class SimulationState:
     memories: dict[str, Any] = field(default_factory=dict)
     uplink_memory: dict[str, int] = field(default_factory=dict)
     ledger: dict[str, Any] = field(default_factory=dict)
+    unbounded: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def as_mapping(self) -> dict[str, Any]:
         """The state as a mapping of arrays, numbers and further mappings, for the checkpoint."""
