@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset
-from wirelessfl.learning.data.halves import Half, dataset_of
+from wirelessfl.learning.data.halves import Half, dataset_of, in_single_precision
 
 _WHOLE, _TRAIN, _TEST = (
     ("x", "y", "owners"),
@@ -32,7 +32,8 @@ def load_arrays(file: str | Path, split_seed: int = 0) -> Dataset:
     """A dataset from an NPZ file.
 
     Inputs are (N, *feature); unsigned bytes, as of images, are divided by 255, other numbers are taken as they are.
-    Labels are whole numbers from 0 on, or words. Arrays of Python objects are not read.
+    Labels are whole numbers from 0 on, or words, and owners whole numbers or words. Arrays of Python objects are not
+    read.
 
     Args:
         file: With the arrays ``x``, ``y`` and, if known, ``owners``, of which a fifth is the test half; or with both
@@ -75,4 +76,4 @@ def _half(path: Path, found: Mapping[str, NDArray[Any]], names: tuple[str, str, 
             column is None or column.ndim == 1, f"{path}: {name} has several dimensions; allowed: one, (N,)", DataError
         )
     scale = np.float32(255 if inputs.dtype == np.uint8 else 1)
-    return Half(inputs.astype(np.float32) / scale, labels, owners, str(path))
+    return Half(in_single_precision(inputs) / scale, labels, owners, str(path))

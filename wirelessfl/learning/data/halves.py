@@ -39,13 +39,28 @@ class Half:
             precondition(
                 found == count, f"{self.where}: {found} {what} for {count} inputs; allowed: one for each", DataError
             )
+            kind = "u" if column is None else column.dtype.kind
+            precondition(
+                kind in "iubU",
+                f"{self.where}: {what} of the type {None if column is None else column.dtype}; allowed: whole numbers"
+                f"{' from 0 on' if what == 'labels' else ''}, or words",
+                DataError,
+            )
+        shape = self.inputs.shape[1:]
+        precondition(0 not in shape, f"{self.where}: inputs of shape {shape}; allowed: one feature at least", DataError)
         finite = np.isfinite(self.inputs.reshape(count, -1)).all(axis=1)
         precondition(
             finite.all(),
             f"{self.where}: sample {int(np.argmin(finite))} (from 0) has a value that is not finite; "
-            "allowed: finite numbers",
+            "allowed: finite numbers of single precision",
             DataError,
         )
+
+
+def in_single_precision(inputs: NDArray[Any]) -> NDArray[np.float32]:
+    """The inputs as float32; numbers beyond it are infinite, and `Half` refuses them."""
+    with np.errstate(over="ignore"):
+        return inputs.astype(np.float32)
 
 
 def dataset_of(
@@ -74,7 +89,7 @@ def dataset_of(
         f"as in {train.where}",
         DataError,
     )
-    targets, names = _classes([half.labels for half in halves], halves[0].where)
+    targets, names = _classes(halves)
     owners = _numbered([half.owners for half in halves])
     parts = [
         Examples(torch.from_numpy(half.inputs), torch.from_numpy(own))
@@ -93,32 +108,37 @@ def dataset_of(
     return Dataset(name, whole.take(rows[0]), whole.take(rows[1]), names, train_owners, test_owners, vocabulary)
 
 
-def _classes(labels: list[NDArray[Any]], where: str) -> tuple[list[NDArray[np.int64]], tuple[str, ...]]:
+def _classes(halves: list[Half]) -> tuple[list[NDArray[np.int64]], tuple[str, ...]]:
     # Class of each sample of each half, and the names of the classes
-    whole = np.concatenate(labels)
-    if whole.dtype.kind in "iub":
-        numbers = [half.astype(np.int64) for half in labels]
-        low, high = int(whole.min()), int(whole.max())
-        precondition(
-            low >= 0 and high < _MOST_CLASSES,
-            f"{where}: labels from {low} to {high}; allowed: whole numbers from 0 to {_MOST_CLASSES - 1}",
-            DataError,
-        )
-        return numbers, tuple(map(str, range(high + 1)))
+    kinds = ["words" if half.labels.dtype.kind == "U" else "numbers" for half in halves]
     precondition(
-        whole.dtype.kind in "UO",
-        f"{where}: labels of the type {whole.dtype}; allowed: whole numbers from 0 on, or words",
+        len(set(kinds)) == 1,
+        f"{halves[-1].where}: labels of the test half that are {kinds[-1]}; allowed: {kinds[0]}, as in the other",
         DataError,
     )
-    names, number = np.unique(whole.astype(str), return_inverse=True)
-    cuts = np.cumsum([len(half) for half in labels])[:-1]
-    return [part.astype(np.int64) for part in np.split(number, cuts)], tuple(names.tolist())
+    if kinds[0] == "words":
+        names, number = np.unique(np.concatenate([half.labels for half in halves]), return_inverse=True)
+        cuts = np.cumsum([len(half.labels) for half in halves])[:-1]
+        return [part.astype(np.int64) for part in np.split(number, cuts)], tuple(names.tolist())
+    most = 0
+    for half in halves:
+        low, high = int(half.labels.min()), int(half.labels.max())
+        precondition(
+            low >= 0 and high < _MOST_CLASSES,
+            f"{half.where}: labels from {low} to {high}; allowed: whole numbers from 0 to {_MOST_CLASSES - 1}",
+            DataError,
+        )
+        most = max(most, high)
+    return [half.labels.astype(np.int64) for half in halves], tuple(map(str, range(most + 1)))
 
 
 def _numbered(owners: list[NDArray[Any] | None]) -> list[NDArray[np.int64] | None]:
     # Number of the owner of each sample of each half
-    known = [half for half in owners if half is not None]
-    if not known:
+    kinds = {half.dtype.kind for half in owners if half is not None}
+    if not kinds:
         return [None] * len(owners)
-    distinct = np.unique(np.concatenate(known))
-    return [None if half is None else np.searchsorted(distinct, half).astype(np.int64) for half in owners]
+    # NumPy would round whole numbers of two types to floating point, and merge owners
+    common = str if "U" in kinds else object if len(kinds) > 1 else None
+    alike = [half if half is None or common is None else half.astype(common) for half in owners]
+    distinct = np.unique(np.concatenate([half for half in alike if half is not None]))
+    return [None if half is None else np.searchsorted(distinct, half).astype(np.int64) for half in alike]
