@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import wirelessfl as wfl
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning.data.arrays import load_arrays
 from wirelessfl.learning.data.cifar import load_cifar100
-from wirelessfl.learning.data.hugging_face import load_hugging_face
 from wirelessfl.learning.data.image_folder import load_image_folder
 from wirelessfl.learning.data.leaf import LETTERS, load_leaf
 from wirelessfl.learning.data.svhn import MEAN, STD, load_svhn
@@ -266,25 +264,6 @@ def test_leaf_folders_without_halves_or_words_are_refused(tmp_path: Path) -> Non
     (tmp_path / "train" / "all_data_0.json").write_text('{"users": ["a"]}')
     with pytest.raises(DataError, match="not a JSON file of LEAF"):
         load_leaf(tmp_path, "synthetic")
-
-
-def test_saved_datasets_need_their_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DataError, match=r"wirelessfl\[huggingface\]"):
-        load_hugging_face(tmp_path)
-
-
-def test_saved_datasets_are_read(tmp_path: Path) -> None:
-    datasets, image = pytest.importorskip("datasets"), pytest.importorskip("PIL.Image")
-    pictures = [image.fromarray(RNG.integers(0, 256, (6, 6), dtype=np.uint8)) for _ in range(10)]
-    columns = {"image": pictures, "label": [0, 1] * 5, "writer": list("abcde" * 2)}
-    whole = datasets.Dataset.from_dict(columns).cast_column("image", datasets.Image())
-    datasets.DatasetDict({"train": whole, "test": whole}).save_to_disk(str(tmp_path / "set"))
-    dataset = load_hugging_face(tmp_path / "set", owner="writer")
-    assert dataset.feature_shape == (1, 6, 6) and dataset.owners is not None
-    assert np.allclose(dataset.train.inputs[3, 0].numpy() * 255, np.asarray(pictures[3]), atol=1e-4)
-    with pytest.raises(DataError, match="no column 'pixels'"):
-        load_hugging_face(tmp_path / "set", input="pixels")
 
 
 def test_users_of_leaf_are_clients_with_test_samples_of_their_own(tmp_path: Path) -> None:
