@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.statistics import assert_mean, assert_probability, shifted, standard_
 from wirelessfl.errors import DataError
 from wirelessfl.learning.partition import (
     Partition,
+    check_shares,
     classes_partition,
     dirichlet_partition,
     iid_partition,
@@ -259,3 +261,21 @@ def test_a_class_has_the_mean_size_of_its_share() -> None:
     labels, generator = np.arange(600) % 3, random(10)
     sizes = np.array([dirichlet_partition(labels, 6, 0.5, generator).sizes[1] for _ in range(2000)])
     assert_mean(sizes, 100, float(sizes.std()))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "rows", "says"),
+    [
+        ([0, 1, 2], np.arange(2), "offsets are a list; allowed: a NumPy array of one dimension"),
+        (np.arange(3), [0, 1], "rows are a list; allowed: a NumPy array of one dimension"),
+        (None, np.arange(2), "offsets are a NoneType; allowed"),
+        (np.arange(3)[:, None], np.arange(2), "offsets are a ndarray; allowed: a NumPy array of one dimension"),
+        (np.arange(3), np.array([0, 10**13]), "rows must be different numbers from 0 to 3"),
+        (np.arange(3), np.array([0, -1]), "rows must be different numbers from 0 to 3"),
+        (np.arange(3), np.array([1, 1]), "rows must be different numbers from 0 to 3"),
+    ],
+)
+def test_shares_of_other_types_and_rows_that_are_not_there_are_refused(offsets: Any, rows: Any, says: str) -> None:
+    """Lists ended in an AttributeError, and a row of 10^13 in an array of as many counts."""
+    with pytest.raises((TypeError, ValueError), match=says):
+        check_shares(Partition(offsets, rows), 4, 2)

@@ -57,6 +57,9 @@ def check_shares(partition: Partition, num_samples: int, num_clients: int) -> No
     if not isinstance(partition, Partition):
         raise TypeError(f"divided into a {type(partition).__name__}; allowed: a learning.Partition")
     offsets, order = partition.offsets, partition.order
+    for what, array in (("offsets", offsets), ("rows", order)):
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
+            raise TypeError(f"{what} are a {type(array).__name__}; allowed: a NumPy array of one dimension")
     precondition(
         len(offsets) == num_clients + 1
         and offsets.dtype == np.int64
@@ -67,8 +70,9 @@ def check_shares(partition: Partition, num_samples: int, num_clients: int) -> No
     )
     precondition(
         order.dtype == np.int64
-        and not (np.bincount(order, minlength=num_samples) > 1).any()
-        and order.max() < num_samples,
+        and order.min() >= 0
+        and order.max() < num_samples
+        and not (np.bincount(order, minlength=num_samples) > 1).any(),
         f"rows must be different numbers from 0 to {num_samples - 1}",
     )
 
