@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
-from wirelessfl.learning.data.files import data_roots, find_files, not_found
+from wirelessfl.learning.data.files import data_roots, find_files, not_found, unpacked
 from wirelessfl.streams import Streams
 
 COLUMNS = (
@@ -116,10 +116,9 @@ def read_table(path: Path) -> Table:
         DataError: unreadable, empty, or a line without 15 fields or with an unknown income.
     """
     try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
-        raise DataError(f"{path}: cannot be read: {why}") from error
+        lines = unpacked(path).decode("ascii").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: cannot be read: it is no ASCII text") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("|"):  # the test file opens with a remark

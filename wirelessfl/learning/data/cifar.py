@@ -1,5 +1,6 @@
 """CIFAR-10 and CIFAR-100 from their Python batches, or from any of them."""
 
+import io
 import pickle
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ import torch
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found
+from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found, unpacked
 
 FOLDERS = ("cifar-10-batches-py", "CIFAR10/cifar-10-batches-py", "CIFAR10", ".")
 TRAIN_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -146,11 +147,10 @@ def read_batch(path: Path, form: BatchForm = _CIFAR10) -> Examples:
         DataError: not a batch, damaged, or a pickle that wants more than numbers and text.
     """
     try:
-        with path.open("rb") as file:
-            # latin1 is what NumPy needs for arrays pickled by Python 2, as the published batches were.
-            batch = _ArraysOnly(file, encoding="latin1").load()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        # latin1 is what NumPy needs for arrays pickled by Python 2, as the published batches were.
+        batch = _ArraysOnly(io.BytesIO(unpacked(path)), encoding="latin1").load()
+    except DataError:
+        raise
     except _NotPlain:
         raise DataError(
             f"{path}: contains objects other than numbers, text and arrays; a {form.name} batch does not"

@@ -219,13 +219,23 @@ TEST_SHARE = 0.2
 def from_halves(
     name: str, train: Examples | None, test: Examples | None, class_names: tuple[str, ...], split_seed: int
 ) -> Dataset:
-    """The dataset of the two published halves, or of the one that is there, divided by `stratified_split`."""
+    """The dataset of the two published halves, or of the one that is there, divided by `stratified_split`.
+
+    Raises:
+        DataError: the one has too few samples of each class for a test half.
+    """
     if train is not None and test is not None:
         return Dataset(name, train, test, class_names)
     whole = train or test
     if whole is None:
         raise ValueError("one half at least is needed")
     train_rows, test_rows = stratified_split(whole.targets.numpy(), TEST_SHARE, split_seed)
+    precondition(
+        len(test_rows),
+        f"{name}: found files of one half with {len(whole)} samples, too few of each class for a test half; allowed: "
+        "more, or both halves",
+        DataError,
+    )
     return Dataset(name, whole.take(train_rows), whole.take(test_rows), class_names)
 
 

@@ -105,7 +105,7 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     Raises:
         DataError: unreadable, damaged, of another type or shape, too short or too long.
     """
-    content = _read(path)
+    content = unpacked(path)
     header = 4 + 4 * ndim
     precondition(
         len(content) >= header,
@@ -127,7 +127,12 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 
-def _read(path: Path) -> bytes:
+def unpacked(path: Path) -> bytes:
+    """The content of a file, unpacked where its first bytes say that it is gzipped.
+
+    Raises:
+        DataError: unreadable or damaged.
+    """
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if content[:2] == _GZIP_MAGIC else content

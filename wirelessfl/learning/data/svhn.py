@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found
+from wirelessfl.learning.data.files import data_roots, find_files, halves_of_first, normalised, not_found, unpacked
 
 FOLDERS = ("SVHN", ".")
 TRAIN, TEST = "train_32x32.mat", "test_32x32.mat"
@@ -44,15 +45,19 @@ def _read(path: Path) -> Examples:
     from scipy.io import loadmat  # a tenth of a second, and most runs read no such file
 
     try:
-        content = loadmat(str(path), variable_names=["X", "y"])
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+        content = loadmat(io.BytesIO(unpacked(path)), variable_names=["X", "y"])
+    except DataError:
+        raise
     except Exception as error:  # damage surfaces in the reader under many names
         raise DataError(f"{path}: not a readable MATLAB file") from error
     images, labels = content.get("X"), content.get("y")
     precondition(
-        images is not None and images.dtype == np.uint8 and images.ndim == 4 and images.shape[:3] == (32, 32, 3),
-        f"{path}: not a file of SVHN: X must be unsigned bytes of shape (32, 32, 3, N)",
+        images is not None
+        and images.dtype == np.uint8
+        and images.ndim == 4
+        and images.shape[:3] == (32, 32, 3)
+        and images.shape[3] > 0,
+        f"{path}: not a file of SVHN: X must be unsigned bytes of shape (32, 32, 3, N), N at least 1",
         DataError,
     )
     precondition(
