@@ -255,6 +255,30 @@ def test_leaf_files_of_another_kind_are_refused(
         load_leaf(write_leaf(tmp_path, samples), task)
 
 
+def test_leaf_users_that_are_named_twice_are_refused(tmp_path: Path) -> None:
+    """Their samples counted twice, and those of a client were twice in its share."""
+    write_leaf(tmp_path, {"a": ([[1.0], [2.0]], [0, 1])})
+    path = tmp_path / "train" / "all_data_0.json"
+    path.write_text(path.read_text().replace('"users": ["a"]', '"users": ["a", "a"]'))
+    with pytest.raises(DataError, match=r"all_data_0\.json: names user 'a' twice; allowed: each once"):
+        load_leaf(tmp_path, "synthetic")
+
+
+@pytest.mark.parametrize(("x", "y", "says"), [(1e39, 0, "not finite"), (1, float("inf"), "are no whole numbers")])
+@pytest.mark.filterwarnings("error")
+def test_leaf_numbers_beyond_what_counts_are_refused_without_warnings(
+    tmp_path: Path, x: float, y: float, says: str
+) -> None:
+    with pytest.raises(DataError, match=says):
+        load_leaf(write_leaf(tmp_path, {"a": ([[x], [2.0]], [y, 1])}), "synthetic")
+
+
+def test_a_vocabulary_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("\ufeffradio\nlove\n")
+    write_leaf(tmp_path, {"ann": ([["1", "Mon", "NO_QUERY", "ann", "love radio"]] * 2, [1, 0])})
+    assert load_leaf(tmp_path, "sent140", tmp_path / "words.txt").vocabulary == ("radio", "love")
+
+
 def test_leaf_folders_without_halves_or_words_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no folders train and test"):
         load_leaf(tmp_path, "femnist")

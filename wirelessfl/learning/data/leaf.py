@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset
-from wirelessfl.learning.data.halves import Half, dataset_of
+from wirelessfl.learning.data.halves import Half, dataset_of, in_single_precision
 
 Task = Literal["femnist", "shakespeare", "sent140", "synthetic"]
 
@@ -139,11 +139,14 @@ def _users(folder: Path) -> Iterator[tuple[Path, str, Any]]:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
         except (ValueError, KeyError, TypeError, EOFError, RecursionError, zlib.error) as error:
             raise DataError(f"{path}: not a JSON file of LEAF, with users and user_data") from error
+        named = [user for user, _ in users]
+        twice = [user for user in named if named.count(user) > 1] if len(set(named)) < len(named) else []
+        precondition(not twice, f"{path}: names user {min(twice, default='')!r} twice; allowed: each once", DataError)
         yield from ((path, user, samples) for user, samples in users)
 
 
 def _vectors(x: list[Any]) -> NDArray[np.float32]:
-    vectors = np.array(x, dtype=np.float32)
+    vectors = in_single_precision(np.array(x, dtype=np.float64))
     precondition(vectors.ndim == 2, f"inputs of shape {vectors.shape[1:]}, not vectors")
     return vectors
 
@@ -156,7 +159,10 @@ def _images(x: list[Any]) -> NDArray[np.float32]:
 
 def _numbers(y: list[Any]) -> NDArray[np.int64]:
     numbers = np.array(y, dtype=np.float64)
-    precondition(numbers.ndim == 1 and bool(np.all(numbers == np.floor(numbers))), "labels that are no whole numbers")
+    precondition(
+        numbers.ndim == 1 and bool(np.all((numbers == np.floor(numbers)) & (abs(numbers) < 2**31))),
+        "labels that are no whole numbers",
+    )
     return numbers.astype(np.int64)
 
 
@@ -180,7 +186,7 @@ def _next_letters(y: list[Any]) -> NDArray[np.int64]:
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
     try:
-        words = tuple(line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+        words = tuple(line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as a text with a word in each line: {error}") from error
     precondition(
