@@ -54,7 +54,8 @@ def check_dataset(dataset: Dataset) -> None:
 def check_samples(dataset: Dataset) -> None:
     """Checks what a run builds on: labels 0 … C−1, inputs of one shape, samples in both halves, an owner a sample.
 
-    Inputs that are not finite end in updates that are not finite, which a run counts and survives.
+    Inputs and labels are plain tensors: dense, and without gradients. Inputs that are not finite end in updates that
+    are not finite, which a run counts and survives.
 
     Raises:
         CheckFailed: With what was promised and what was found.
@@ -62,6 +63,9 @@ def check_samples(dataset: Dataset) -> None:
     for half, examples in (("train", dataset.train), ("test", dataset.test)):
         require(isinstance(examples, Examples), f"{half} is {instance_of(type(examples))}, not Examples")
         require(len(examples) > 0, f"{half} holds no sample")
+        for what, tensor in (("inputs", examples.inputs), ("targets", examples.targets)):
+            plain = tensor.layout == torch.strided and not tensor.requires_grad
+            require(plain, f"{half} has {what} that are sparse or require gradients; plain tensors do")
         shape = tuple(examples.inputs.shape[1:])
         require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")
         low, high = int(examples.targets.min()), int(examples.targets.max())
@@ -69,11 +73,17 @@ def check_samples(dataset: Dataset) -> None:
             0 <= low <= high < dataset.num_classes,
             f"{half} has labels {low} to {high} for {dataset.num_classes} classes",
         )
-    if dataset.owners is not None:
-        owners = np.asarray(dataset.owners)
-        expected = (len(dataset.train),)
-        require(owners.shape == expected, f"owners have shape {owners.shape}, not {expected}, one a sample")
-        require(np.issubdtype(owners.dtype, np.integer), f"owners are {owners.dtype}, not whole numbers")
+    for name, owners, examples in (
+        ("owners", dataset.owners, dataset.train),
+        ("test_owners", dataset.test_owners, dataset.test),
+    ):
+        if owners is None:
+            continue
+        require(isinstance(owners, np.ndarray), f"{name} are a {type(owners).__name__}, not a NumPy array")
+        expected = (len(examples),)
+        require(owners.shape == expected, f"{name} have shape {owners.shape}, not {expected}, one a sample")
+        whole = np.issubdtype(owners.dtype, np.integer) and np.can_cast(owners.dtype, np.int64)
+        require(whole, f"{name} are {owners.dtype}, not whole numbers that int64 has")
 
 
 def check_partition(
