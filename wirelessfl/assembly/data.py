@@ -123,12 +123,14 @@ def _without_held_out(scenario: Scenario, population: PartitionedData, streams: 
 
 
 def _owners_of_test(choice: PartitionSection, dataset: Dataset, count: int) -> NDArray[np.int64] | None:
-    # (N,) client that owns each test sample, −1 for owners that are no client; None without a natural division
+    # (N,) client that owns each test sample, −1 for owners that are no client; None without a natural division, and
+    # where no client has any, as in a division of LEAF by users
     if not isinstance(choice, NaturalPartition) or dataset.owners is None or dataset.test_owners is None:
         return None
     clients = np.unique(dataset.owners)[:count]
     place = np.minimum(np.searchsorted(clients, dataset.test_owners), len(clients) - 1)
-    return np.where(clients[place] == dataset.test_owners, place, -1)
+    owned = clients[place] == dataset.test_owners
+    return np.where(owned, place, -1) if owned.any() else None
 
 
 def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:

@@ -311,6 +311,29 @@ def test_users_of_leaf_are_clients_with_test_samples_of_their_own(tmp_path: Path
     assert np.isfinite(trace["local_accuracy"].values).all() and np.isfinite(trace["accuracy_worst10"].values).all()
 
 
+def test_test_samples_of_others_than_the_clients_are_nobody_s(tmp_path: Path) -> None:
+    """As preprocess.sh of LEAF divides by users (-t user): the run ended in a traceback after its first round."""
+    arrays = {"x_train": RNG.random((30, 4)), "y_train": np.arange(30) % 3, "owners_train": np.arange(30) % 5}
+    arrays |= {"x_test": RNG.random((6, 4)), "y_test": np.arange(6) % 3, "owners_test": np.arange(6) + 9}
+    write_arrays(tmp_path / "a.npz", **arrays)
+    scenario = {
+        "name": "users",
+        "rounds": 1,
+        "clients": {"count": 5},
+        "data": {
+            "dataset": {"name": "arrays", "file": str(tmp_path / "a.npz")},
+            "partition": {"scheme": "natural"},
+        },
+        "uplink": {"kind": "ideal"},
+    }
+    trace = wfl.simulate(scenario, tmp_path / "run", pictures=False).dataset
+    assert np.isfinite(trace["test_accuracy"].values).all()
+    assert np.isnan(trace["accuracy_worst10"].values).all() and np.isnan(trace["local_accuracy"].values).all()
+    ditto = scenario | {"training": {"algorithm": {"name": "ditto"}}}
+    with pytest.raises(ScenarioError, match=r"training\.algorithm\.name: found ditto"):
+        wfl.simulate(ditto, tmp_path / "ditto", pictures=False)
+
+
 @pytest.mark.parametrize(
     ("dataset", "says"),
     [
