@@ -114,6 +114,10 @@ def test_models_conform(build: Any) -> None:
         (lambda shape, classes: nn.Sequential(nn.Flatten(), nn.Linear(64, 3), nn.BatchNorm1d(3)), "mixes the samples"),
         (lambda shape, classes: nn.Sequential(nn.Flatten(), nn.Linear(64, 2)), "not \\(3, 3\\)"),
         (lambda shape, classes: 3, "is no torch.nn.Module"),
+        (
+            lambda shape, classes: nn.Sequential(nn.Flatten(), nn.LSTM(64, 3)),
+            "the model gives a tuple, not a tensor of logits",
+        ),
     ],
 )
 def test_a_wrong_model_is_named(build: Any, words: str) -> None:

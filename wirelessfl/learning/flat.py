@@ -57,6 +57,9 @@ def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: i
     samples = torch.rand(_PROBE_SAMPLES, *feature_shape, generator=generator, dtype=torch.float64)
     with torch.no_grad():
         together = probe(samples)
+        precondition(
+            isinstance(together, Tensor), f"the model gives a {type(together).__name__}, not a tensor of logits"
+        )
         alone = torch.cat([probe(sample[None]) for sample in samples])
     precondition(
         together.shape == (_PROBE_SAMPLES, num_classes),
