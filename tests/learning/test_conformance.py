@@ -145,7 +145,7 @@ def test_a_wrong_dataset_is_named() -> None:
         (Dataset("x", other, nobody, ("a",)), "test holds no sample"),
         (Dataset("x", other, other, ("a",), np.zeros(3)), "not whole numbers"),  # type: ignore[arg-type]
         (Dataset("x", other, other, ("a",), [0, 1, 2]), "owners are a list, not a NumPy array"),  # type: ignore[arg-type]
-        (Dataset("x", other, other, ("a",), np.zeros(3, np.uint64)), "uint64, not whole numbers that int64 has"),  # type: ignore[arg-type]
+        (Dataset("x", other, other, ("a",), np.zeros(3, np.uint64)), "uint64, not whole numbers that int64 has"),
         (
             Dataset("x", other, other, ("a",), np.zeros(3, int), np.zeros(2, int)),
             r"test_owners have shape \(2,\), not \(3,\)",

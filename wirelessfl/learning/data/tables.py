@@ -240,4 +240,4 @@ def _column(path: Path, column: pd.Series) -> NDArray[np.generic]:
         "allowed: whole numbers or words, for labels and owners",
         DataError,
     )
-    return values if values.dtype.kind in "iu" else values.astype(np.int64)
+    return np.asarray(values if values.dtype.kind in "iu" else values.astype(np.int64))
