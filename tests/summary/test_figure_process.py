@@ -75,7 +75,6 @@ def alive(number: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.slow
 def test_a_run_of_quickstart_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     command = [sys.executable, "-c", RUN, "simulate", "quickstart", "--set", "rounds=2", "--quiet", "--out", "run"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -5,7 +5,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from wirelessfl.errors import precondition
 from wirelessfl.memory import Memory
@@ -132,6 +131,7 @@ def rate_of_outage(outage: float, bandwidth_hz: float, mean_snr: NDArray[np.floa
     if least == most:
         threshold = least
     else:
+        from scipy.optimize import brentq  # takes a sixth of a second, and most runs have no outages
 
         def excess(exponent: float) -> float:
             return float(-np.expm1(-np.exp(exponent) / mean_snr).mean()) - outage
