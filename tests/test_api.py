@@ -31,8 +31,11 @@ from wirelessfl.errors import (
     TraceError,
 )
 from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.learning.flat import INITIAL_MODEL, FlatModel
+from wirelessfl.learning.models import mlp
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.simulation import FinishedRound
+from wirelessfl.streams import Streams
 from wirelessfl.study import Outcome
 from wirelessfl.summary import to_json
 
@@ -103,6 +106,15 @@ def test_the_trace_opens_in_xarray(finished: wfl.Result) -> None:
         assert all("long_name" in variable.attrs for variable in trace.data_vars.values())
     with h5py.File(finished.trace) as file:
         assert list(file["model/round"][()]) == [2, 4, 4] or list(file["model/round"][()]) == [2, 4]
+
+
+@pytest.mark.parametrize("models", ["none", "final", "every 2"])
+def test_a_trace_that_keeps_models_has_the_one_before_round_1(models: str, tmp_path: Path) -> None:
+    trace = wfl.simulate(small(rounds=1, trace__models=models), tmp_path / "run", pictures=False).trace
+    kept = wfl.read_group(trace, "model")["initial"].to_numpy()
+    scenario, module = small(), lambda: mlp((64,), 10, hidden=(8,))
+    expected = FlatModel(module, (64,), 10).initial(Streams(scenario.seed).torch_seed(INITIAL_MODEL)).numpy()
+    assert np.array_equal(kept, np.full(610, np.nan) if models == "none" else expected, equal_nan=True)
 
 
 def test_a_result_as_a_table_and_in_a_notebook(finished: wfl.Result) -> None:

@@ -69,7 +69,8 @@ class Recurrent(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, 2) logits of inputs (B, n, 4)."""
         states: Tensor = self.layer(inputs)[0]
-        return self.head(states[:, -1])
+        logits: Tensor = self.head(states[:, -1])
+        return logits
 
 
 @pytest.mark.parametrize(("length", "at_once"), [(10, 1024), (11, 512), (22, 256)])

@@ -69,7 +69,7 @@ def test_groups_hold_the_names_of_the_contract() -> None:
     assert {"air_effective_noise_std", "air_accounted_noise_std", "air_received_bound"} <= {
         v.name for v in PRIVACY.variables
     }
-    assert {"round", "weights"} == {variable.name for variable in MODEL.variables}
+    assert {"round", "weights", "initial"} == {variable.name for variable in MODEL.variables}
     assert {"messages_up", "messages_down", "bits_up", "bits_down", "dropouts"} <= {
         v.name for v in SECAGG.of("round", "stage")
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -144,6 +145,35 @@ def test_privacy_group_brings_the_round_labels(path: Path) -> None:
 def test_models_are_kept_with_their_round(path: Path) -> None:
     assert model_weights(path).tolist() == model(4).tolist()
     assert model_weights(path, 2).tolist() == model(2).tolist()
+
+
+def test_the_model_before_round_1_is_kept_beside_them(tmp_path: Path) -> None:
+    path, initial = tmp_path / "t.h5", model(0) + 0.5
+    writer = TraceWriter.create(path, replace(header(), initial=initial), slots=1)
+    writer.close()
+    assert model_weights(path, 0).tolist() == initial.tolist()
+    writer = TraceWriter.resume(path, 0)
+    writer.append(record(1, range(1), weights=True))
+    writer.finish("complete", model=model(1))
+    assert model_weights(path, 0).tolist() == read_group(path, "model")["initial"].to_numpy().tolist()
+    assert (model_weights(path, 0) == initial).all() and (model_weights(path) == model(1)).all()
+
+
+def test_a_trace_without_it_says_so(path: Path, tmp_path: Path) -> None:
+    """Of a run that keeps no models all values are absent; an earlier version wrote no such variable."""
+    earlier = tmp_path / "earlier.h5"
+    shutil.copy(path, earlier)
+    with h5py.File(earlier, "r+") as file:
+        del file["model/initial"]
+    for one in (path, earlier):
+        with pytest.raises(TraceError, match="no such model; those kept: of rounds 2, 4"):
+            model_weights(one, 0)
+    assert (model_weights(earlier) == model(4)).all() and "initial" not in read_group(earlier, "model")
+
+
+def test_an_initial_model_of_another_dimension_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="initial model"):
+        TraceWriter.create(tmp_path / "t.h5", replace(header(), initial=model(0)[1:]), slots=1)
 
 
 def test_the_final_model_replaces_the_snapshot_of_the_same_round(tmp_path: Path) -> None:

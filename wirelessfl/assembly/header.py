@@ -71,6 +71,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
         },
         secagg=_secure_aggregation(scenario.uplink) if isinstance(scenario.uplink, SecureAggregation) else None,
         gain_axes={axis: size for axis, size in zip((*GAIN_AXES, JAMMER_AXIS), gains, strict=True) if size > 1},
+        initial=None if scenario.trace.models == "none" else simulation.state.parameters.astype(np.float32),
     )
 
 

@@ -38,7 +38,9 @@ class Trace(Section):
     """Content of the trace beside the numbers of each round."""
 
     events: bool = key(True, "Store the event log.")
-    models: StoredModels = key("final", "Store no model, the final one, or one every N rounds.")
+    models: StoredModels = key(
+        "final", "Store no model, the final one, or one every N rounds; with it the one before round 1."
+    )
 
     @property
     def model_interval(self) -> int | None:

@@ -137,7 +137,7 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
 
     Args:
         path: The trace file.
-        round_index: Round after which it was stored; None for the last one.
+        round_index: Round after which it was stored; 0 for the model before round 1, None for the last one.
 
     Returns:
         (d,) flat parameters.
@@ -150,6 +150,10 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
     with opened_trace(path) as file:
         rounds = [int(label) for label in file[dataset_path(MODEL, "round")][: lengths["snapshot"]]]
         wanted = rounds[-1] if rounds and round_index is None else round_index
+        if wanted == 0 and (path_of_initial := dataset_path(MODEL, "initial")) in file:  # earlier versions wrote none
+            initial = np.asarray(file[path_of_initial], dtype=np.float32)
+            if not np.isnan(initial).all():
+                return initial
         if wanted not in rounds:
             kept = f"of rounds {', '.join(map(str, rounds))}" if rounds else "none (scenario key trace.models)"
             raise TraceError(f"{path}: no such model; those kept: {kept}")

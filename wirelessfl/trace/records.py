@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.errors import TraceError, VersionWarning, precondition
 from wirelessfl.streams import STREAM_VERSION
@@ -113,6 +114,7 @@ class TraceHeader:
         model: Attributes of ``/model``: dimension d, and the parameters' names and shapes.
         secagg: Attributes of ``/secagg``; None for a run without, whose trace lacks that group.
         gain_axes: Sizes of the axes of gains (``GAIN_AXES``, and ``JAMMER_AXIS``) that are longer than 1.
+        initial: (d,) the model before round 1; None where no models are kept.
     """
 
     attributes: Mapping[str, Scalar]
@@ -120,6 +122,7 @@ class TraceHeader:
     model: Mapping[str, Scalar]
     secagg: Mapping[str, Scalar] | None = None
     gain_axes: Mapping[str, int] = field(default_factory=dict)
+    initial: NDArray[np.float32] | None = None
 
     @property
     def given(self) -> dict[str, Mapping[str, Scalar]]:
@@ -133,6 +136,8 @@ class TraceHeader:
         Raises:
             ValueError: A required attribute is missing, or a value is no text or number.
         """
+        fits = self.initial is None or self.initial.shape == (self.model.get("dimension"),)
+        precondition(fits, "trace header: the initial model does not have the dimension of the model")
         all_given = self.given
         for group in (known for known in GROUPS if known.path in all_given):
             given = {"status": "running", **all_given[group.path]}  # the status is the writer's

@@ -87,6 +87,7 @@ MODEL = Group(
     variables=(
         _per_snapshot("round", "1", "round after which the model was stored", dtype="i8", required=True),
         Variable("weights", "1", "flat global model w̄", dims=("snapshot", "parameter"), dtype="f4", required=True),
+        Variable("initial", "1", "flat global model before round 1", dims=("parameter",), dtype="f4"),
     ),
     attributes=(
         Attribute("dimension", "number of trainable parameters d", kind="whole number"),

@@ -74,7 +74,7 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
 
         Args:
             path: Where; the folder must exist and the file must not.
-            header: Attributes of root, ``/privacy`` and ``/model``.
+            header: Attributes of root, ``/privacy`` and ``/model``, and the model to begin with.
             slots: Selected clients expected per round; a round may bring more.
 
         Raises:
@@ -95,6 +95,8 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
             with _opened(partial, "w") as (backing, file), removed_on_failure(partial):
                 _write_header(file, header, slots)
                 writer = cls(path, backing, file)
+                if header.initial is not None:
+                    writer._write([Block("/model/initial", header.initial.shape, (0,), header.initial)])
                 writer._commit()
                 partial.rename(path)
         return writer
