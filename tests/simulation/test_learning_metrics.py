@@ -138,3 +138,20 @@ def test_drift_is_that_of_the_models_that_honest_training_leaves(algorithm: str,
     spread = np.sqrt(((trained - trained.mean(axis=0)) ** 2).sum(axis=1).mean())
     # The proximal term of FedDyn alone acts in the first round
     assert this.values["client_drift"] == pytest.approx(spread, rel=0.05 if algorithm == "feddyn" else 1e-5)
+
+
+@pytest.mark.parametrize("uplink", UPLINKS)
+def test_no_norm_of_a_whole_model_is_taken_by_blas(
+    uplink: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From ten thousand numbers on OpenBLAS takes all cores, and its threads spin on beside those that train."""
+    taken, by_blas = [], np.linalg.norm
+
+    def norm(values: Any, *arguments: Any, axis: Any = None, **options: Any) -> Any:
+        if axis is None and not arguments:
+            taken.append(np.size(values))
+        return by_blas(values, *arguments, axis=axis, **options)
+
+    monkeypatch.setattr(np.linalg, "norm", norm)
+    found = run(tmp_path / "run", uplink, model={"name": "mlp", "hidden": [200]}, trace={"models": "final"})
+    assert found.summary["d"] > 10_000 and max(taken, default=0) < 10_000

@@ -187,7 +187,9 @@ class Simulation:
             steps = this.steps_of(arrived)
             heard = (arrived, weights, steps, collected.unheard)
             self.deployment.learner.update(self.state, collected.aggregate, this.index, *heard)
-            this.step_norm = float(np.linalg.norm(np.subtract(self.state.parameters, before, dtype=np.float64)))
+            step = np.subtract(self.state.parameters, before, dtype=np.float64)
+            # Not by BLAS, whose threads would spin on after it where the next clients begin to train
+            this.step_norm = math.sqrt(np.square(step, out=step).sum())
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
         self._finish_round(cell, this, collected)
