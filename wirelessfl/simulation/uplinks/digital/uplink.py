@@ -265,9 +265,8 @@ class DigitalUplink:
         if self.residuals is not None:
             with np.errstate(invalid="ignore", over="ignore"):
                 left = sent - arrived
-            finite = np.isfinite(left).all(
-                axis=1
-            )  # another upload is lost, and all that was left before is still to come
+            # An upload that is not finite is lost, and all that was left before it is still to come
+            finite = np.isfinite(left).all(axis=1)
             self.residuals.keep(clients[finite], left[finite])
         return arrived
 
