@@ -146,11 +146,10 @@ def read_batch(path: Path, form: BatchForm = _CIFAR10) -> Examples:
     Raises:
         DataError: not a batch, damaged, or a pickle that wants more than numbers and text.
     """
+    content = io.BytesIO(unpacked(path))
     try:
         # latin1 is what NumPy needs for arrays pickled by Python 2, as the published batches were.
-        batch = _ArraysOnly(io.BytesIO(unpacked(path)), encoding="latin1").load()
-    except DataError:
-        raise
+        batch = _ArraysOnly(content, encoding="latin1").load()
     except _NotPlain:
         raise DataError(
             f"{path}: contains objects other than numbers, text and arrays; a {form.name} batch does not"

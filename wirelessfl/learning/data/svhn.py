@@ -44,10 +44,9 @@ def _half(root: Path, name: str) -> Examples | None:
 def _read(path: Path) -> Examples:
     from scipy.io import loadmat  # a tenth of a second, and most runs read no such file
 
+    file = io.BytesIO(unpacked(path))
     try:
-        content = loadmat(io.BytesIO(unpacked(path)), variable_names=["X", "y"])
-    except DataError:
-        raise
+        content = loadmat(file, variable_names=["X", "y"])
     except Exception as error:  # damage surfaces in the reader under many names
         raise DataError(f"{path}: not a readable MATLAB file") from error
     images, labels = content.get("X"), content.get("y")

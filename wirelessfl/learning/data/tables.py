@@ -67,9 +67,8 @@ def load_table(
             [np.full(1 if kinds is None else len(kinds), kinds is None) for kinds in columns.values()]
         )
         mean, std = blocks[0].mean(axis=0), blocks[0].std(axis=0)
-        varies = blocks[0].min(axis=0) < blocks[0].max(
-            axis=0
-        )  # the deviation of equal numbers may be rounded up from 0
+        # The deviation of equal numbers may be rounded up from 0
+        varies = blocks[0].min(axis=0) < blocks[0].max(axis=0)
         shift, scale = np.where(numeric, mean, 0.0), np.where(numeric & varies & (std > 0), std, 1.0)
         blocks = [(block - shift) / scale for block in blocks]
     halves = [
