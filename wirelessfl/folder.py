@@ -18,7 +18,7 @@ from wirelessfl.trace import (
     continued_identity,
     has_checkpoint,
     load_checkpoint,
-    new_checkpoint,
+    partial_checkpoints,
     read_attributes,
     read_values,
     recorded_sources,
@@ -113,8 +113,8 @@ class RunFolder:
             written.remove(self.scenario.name)
         return _BESIDE_A_RUN | {file.name for file in self._partial()} | written
 
-    def _partial(self) -> tuple[Path, Path]:
-        return self.path / f".{self.trace.name}.partial", new_checkpoint(self.checkpoint)
+    def _partial(self) -> tuple[Path, ...]:
+        return self.path / f".{self.trace.name}.partial", *partial_checkpoints(self.checkpoint)
 
     def _wrote_scenario(self) -> bool:
         # Whether scenario.yaml equals the trace's or, where that is damaged, has the form that runs write

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.fuzz.hdf5_objects import content_of, differences
 from tests.fuzz.sandbox import Ending
 from tests.fuzz.subjects import WHOLE_ROUNDS, Subjects
 from tests.fuzz.verdict import faults
+from wirelessfl.trace.checkpoint import _start_of_body
 
 STRATA = ("bytes", "truncated", "zeroed", "replaced", "foreign", "nonsense", "untouched")
 RUNS = ("air", "secagg", "asynchronous")
@@ -123,7 +123,7 @@ def _resign(path: Path, step: Step) -> None:
     _change(tree, step)
     text = json.dumps(tree).encode()
     body = len(text).to_bytes(_LENGTH, "little") + text + body[end:]
-    path.write_bytes(content[:start] + zlib.crc32(body).to_bytes(_CHECK, "little") + body)
+    path.write_bytes(_start_of_body(body) + body)
 
 
 def _change(tree: Any, step: Step) -> None:

@@ -30,14 +30,12 @@ def read_scenario(data: bytes) -> None:
 
 def read_checkpoint(data: bytes) -> None:
     """The body of a checkpoint behind a right checksum."""
-    import zlib
-
     from wirelessfl.trace import RunIdentity, load_checkpoint
-    from wirelessfl.trace.checkpoint import _MAGIC
+    from wirelessfl.trace.checkpoint import _start_of_body
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.bin"
-        path.write_bytes(_MAGIC + zlib.crc32(data).to_bytes(4, "little") + data)
+        path.write_bytes(_start_of_body(data) + data)
         try:
             load_checkpoint(path, RunIdentity("0" * 32, "0" * 64, 1, "0"))
         except WirelessFLError as error:

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import wirelessfl.trace.checkpoint
 from tests.trace.traces import IDENTITY
 from wirelessfl.errors import OutputError, TraceError
-from wirelessfl.trace import CheckpointWriter, has_checkpoint, load_checkpoint, new_checkpoint, save_checkpoint
+from wirelessfl.trace import (
+    CheckpointWriter,
+    has_checkpoint,
+    load_checkpoint,
+    new_checkpoint,
+    partial_checkpoints,
+    save_checkpoint,
+)
+from wirelessfl.trace.checkpoint import _start_of
 
 ARRAYS = hnp.arrays(
     st.one_of(
@@ -150,6 +160,113 @@ def test_every_single_damaged_byte_and_every_cut_is_found(tmp_path: Path) -> Non
             load_checkpoint(path, IDENTITY)
 
 
+def large(n: int) -> dict[str, Any]:
+    """A state above the size from which files are written over, in which nothing but zeros is as in another."""
+    rows = np.random.default_rng(n).standard_normal((3, 60_001)).astype(np.float32)
+    return {"n": n, "odd": rows[0], "rows": np.vstack([rows] * 3), "small": np.arange(n), "zeros": np.zeros(20_000)}
+
+
+def test_damage_in_a_large_state_is_found(tmp_path: Path) -> None:
+    """Bits, pages of zeros or of the state before, and cuts, anywhere; a false alarm is impossible."""
+    path, page, rng = tmp_path / "c", 4096, np.random.default_rng(5)
+    save_checkpoint(path, large(1), IDENTITY)
+    before = path.read_bytes()
+    save_checkpoint(path, large(2), IDENTITY)
+    content = path.read_bytes()
+    for place in rng.integers(0, len(before), 60).tolist():
+        flipped, first = content[place] ^ (1 << place % 8), place - place % page
+        whole = (content[:place] + bytes([flipped]) + content[place + 1 :], content[:place])
+        pages = [content[:first] + other + content[first + page :] for other in (bytes(page), before[first:][:page])]
+        for damaged in (*whole, *pages):
+            path.write_bytes(damaged)
+            if damaged == content:  # a page of zeros that were there
+                assert_same(load_checkpoint(path, IDENTITY), large(2))
+                continue
+            with pytest.raises(TraceError, match="checkpoint"):
+                load_checkpoint(path, IDENTITY)
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1,), (1023, 1, 1024), (7, 5000, 3), (1024, 0, 2048), (2500, 2500)])
+def test_the_check_is_that_of_its_words(sizes: tuple[int, ...]) -> None:
+    """Against sums word by word, in whatever parts the words come; every sum of the first draw runs over 2⁶⁴."""
+    words = np.random.default_rng(2).integers(2**62, 2**64, sum(sizes), dtype=np.uint64, endpoint=False)
+    parts = [part.tobytes() for part in np.split(words, np.cumsum(sizes)[:-1])] if sizes else []
+    sums = [sum(map(int, words[first::1024])) % 2**64 for first in range(1024)]
+    count = (8 * len(words)).to_bytes(8, "little")
+    expected = zlib.crc32(b"head" + count + b"".join(one.to_bytes(8, "little") for one in sums))
+    assert _start_of(b"head", parts)[-4:] == expected.to_bytes(4, "little")
+
+
+def test_the_file_of_the_last_checkpoint_but_one_is_written_over(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "c", []
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
+        for n in range(6):
+            state = large(n)
+            state["rows"] = state["rows"][: 9 - n % 2]  # longer and shorter in turns
+            checkpoint.save(state)
+            checkpoint.settle()
+            assert_same(load_checkpoint(path, IDENTITY), state)
+            numbers.append(path.stat().st_ino)
+    assert numbers[2:] == numbers[:-2]
+    assert numbers[0] != numbers[1]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_to_be_written_over_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill before the first byte of a new checkpoint must not leave the last but one in its place."""
+    path, seen = tmp_path / "c", []
+    begun = wirelessfl.trace.checkpoint._begun
+
+    def killed(new: Path, old: Path) -> Any:
+        file = begun(new, old)
+        seen.append(new.stat().st_size)
+        if len(seen) > 1:
+            assert load_checkpoint(path, IDENTITY)["n"] == len(seen) - 2
+        return file
+
+    monkeypatch.setattr(wirelessfl.trace.checkpoint, "_begun", killed)
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
+        for n in range(5):
+            checkpoint.save(large(n))
+    assert [size > 2**20 for size in seen] == [False, False, True, True, True]
+
+
+def test_a_checkpoint_with_a_second_name_stays_as_it_is(tmp_path: Path) -> None:
+    path, kept = tmp_path / "c", tmp_path / "kept"
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
+        for n in range(4):
+            checkpoint.save(large(n))
+            checkpoint.settle()
+            if n == 0:
+                kept.hardlink_to(path)
+    assert_same(load_checkpoint(kept, IDENTITY), large(0))
+    assert_same(load_checkpoint(path, IDENTITY), large(3))
+    assert sorted(tmp_path.iterdir()) == [path, kept]
+
+
+def test_no_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system without hard links every checkpoint is a new file."""
+    monkeypatch.setattr(os, "link", full)
+    path = tmp_path / "c"
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
+        for n in range(3):
+            checkpoint.save(large(n))
+    assert_same(load_checkpoint(path, IDENTITY), large(2))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_in_place_of_an_old_checkpoint_is_not_followed(tmp_path: Path) -> None:
+    path, precious = tmp_path / "c", tmp_path / "precious"
+    precious.write_bytes(b"x" * 2**21)
+    for left in partial_checkpoints(path):
+        left.symlink_to(precious)
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
+        for n in range(3):
+            checkpoint.save(large(n))
+    assert precious.read_bytes() == b"x" * 2**21
+    assert sorted(tmp_path.iterdir()) == [path, precious]
+
+
 def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
     path = tmp_path / "c"
     path.write_bytes(pickle.dumps({"w": 1}))
@@ -250,6 +367,6 @@ def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path: Path) -> 
     path = tmp_path / "checkpoint.bin"
     save_checkpoint(path, {"a": 1}, IDENTITY)
     content = path.read_bytes()
-    path.write_bytes(content.replace(b"wirelessfl-checkpoint 4", b"wirelessfl-checkpoint 3", 1))
+    path.write_bytes(content.replace(b"wirelessfl-checkpoint 5", b"wirelessfl-checkpoint 4", 1))
     with pytest.raises(TraceError, match="not a checkpoint of this version; run again with overwrite=True"):
         load_checkpoint(path, IDENTITY)

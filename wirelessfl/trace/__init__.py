@@ -6,6 +6,7 @@ from wirelessfl.trace.checkpoint import (
     has_checkpoint,
     load_checkpoint,
     new_checkpoint,
+    partial_checkpoints,
     save_checkpoint,
 )
 from wirelessfl.trace.failures import debugging, failure_words, trace_errors
@@ -110,6 +111,7 @@ __all__ = [
     "open_trace",
     "opened_trace",
     "opened_values",
+    "partial_checkpoints",
     "read_attributes",
     "read_group",
     "read_values",

@@ -1,25 +1,29 @@
 """The state between two rounds as one file: exact, replaced atomically, and no pickle.
 
-Layout: one line of magic, the CRC-32 of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
+Layout: one line of magic, a check of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
 tree holds the identity of the run, which its trace has as well, and every value of the state as text that reproduces
-its bits; an array is its dtype, shape and place among the bytes. The check finds what a kill or a disk has damaged; a
-cryptographic one would take a large state twice as long as the writing, and keep nobody from changing both.
+its bits; an array is its dtype, shape and place among the bytes, at a multiple of 8. The check is the CRC-32 of length
+and tree, of the number of bytes, and of 1024 sums modulo 2⁶⁴, of every 1024th word each. It finds what a kill or a
+disk has damaged; a CRC-32 of the bytes themselves takes as long as their writing, a cryptographic check twice as long,
+and neither keeps anybody from changing both.
 
 A checkpoint is written beside the old one and then takes its place. As soon as it is written, a kill of the process
 cannot harm it: ``load_checkpoint`` finds it there. That it also outlives a failure of power takes the disk longer than
-a small round takes, so that ``CheckpointWriter`` does not wait for it.
+a small round takes, so that ``CheckpointWriter`` does not wait for it. Of a large state the file of the checkpoint
+before is kept, and the next one is written over it: memory and disk for it are there already.
 """
 
 import json
 import math
 import os
+import stat
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +39,14 @@ State = Mapping[str, "Leaf | State"]
 """State that lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
 # The number grows whenever parts of the simulation remember something else than before.
-_MAGIC = b"wirelessfl-checkpoint 4\n"
+_MAGIC = b"wirelessfl-checkpoint 5\n"
 _CHECK_BYTES = 4
 _LENGTH_BYTES = 8
 _START = len(_MAGIC) + _CHECK_BYTES
+_WORD, _SUMS = np.dtype("<u8"), 1024
 _ARRAY_KINDS = "biufcS"
 _LARGE = 2**16  # bytes
+_REUSED = 2**20  # bytes of a state, from which on its file is written over
 _Bytes = bytes | memoryview
 # What reading a tree that no run left may raise.
 _NONSENSE = (AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError, TypeError, ValueError)
@@ -81,14 +87,17 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
         self._identity = identity
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._settling: Future[None] | None = None
-        new = new_checkpoint(self._path)
+        new, self._old = partial_checkpoints(self._path)
         with output_errors(self._path):
             if _is_whole(new):
                 new.replace(self._path)
+            self._old.unlink(missing_ok=True)
 
     @override
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown()
+        with suppress(OSError):
+            self._old.unlink(missing_ok=True)
 
     def save(self, state: State) -> None:
         """Replacement of the checkpoint; once this returns a kill leaves the new one, and until then the old one.
@@ -103,16 +112,16 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
         arrays: list[_Bytes] = []
         content = _encode_mapping({"run": asdict(self._identity), "state": state}, arrays, "")
         tree = json.dumps(content, allow_nan=False).encode()
-        parts = [len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays]
-        check = _check_of(*parts)
+        head = len(tree).to_bytes(_LENGTH_BYTES, "little") + tree
+        start = _start_of(head, arrays)
         self.settle()
-        new = new_checkpoint(self._path)
+        new, keeps = new_checkpoint(self._path), sum(map(len, arrays)) >= _REUSED
         with output_errors(self._path), removed_on_failure(new):
             new.unlink(missing_ok=True)  # it may be a link that leads elsewhere
-            with new.open("wb") as file:
-                file.write(_MAGIC + check)
-                file.writelines(parts)
-        self._settling = self._thread.submit(_take_place, new, self._path)
+            with _begun(new, self._old) as file:
+                file.writelines([start, head, *arrays])
+                file.truncate()
+        self._settling = self._thread.submit(_take_place, new, self._path, self._old if keeps else None)
 
     def settle(self) -> None:
         """End of the wait for the last checkpoint, which is then safe on disk.
@@ -131,17 +140,49 @@ def new_checkpoint(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial")
 
 
+def partial_checkpoints(path: Path) -> tuple[Path, Path]:
+    """Paths of what a killed run may leave beside ``path``: a new checkpoint, and an old one to be written over."""
+    return new_checkpoint(path), path.with_name(f".{path.name}.old")
+
+
 def has_checkpoint(path: Path) -> bool:
     """Whether there is anything to load at ``path``; a first checkpoint that a kill cut short is nothing."""
     return path.exists() or _is_whole(new_checkpoint(path))
 
 
-def _take_place(new: Path, path: Path) -> None:
-    # Put what is written of ``new`` on disk before its name changes: never is there a file without content.
+def _begun(new: Path, old: Path) -> BinaryIO:
+    # A file at ``new`` to be written from its start, that of ``old`` where there is one
+    with suppress(OSError):
+        old.replace(new)
+        return new.open("r+b")
+    return new.open("wb")
+
+
+def _take_place(new: Path, path: Path, old: Path | None) -> None:
+    # Put what is written of ``new`` on disk before its name changes: never is there a file without content
     with removed_on_failure(new):
         with new.open("rb") as file:
             os.fsync(file.fileno())
+        if old is not None:
+            with suppress(OSError):  # nothing at ``path``, or a file system without second names
+                os.link(path, old)
         new.replace(path)
+    if old is not None:
+        _spoil(old)
+
+
+def _spoil(old: Path) -> None:
+    # A checkpoint that is to be written over counts as none, on disk too, before it gets a name under which it would be
+    # loaded. One that somebody else has a name for is left alone.
+    with suppress(OSError):
+        there = old.lstat()
+        if not stat.S_ISREG(there.st_mode) or there.st_nlink > 1:
+            old.unlink()
+            return
+        with old.open("r+b") as file:
+            file.write(bytes(_START))
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _is_whole(path: Path) -> bool:
@@ -149,14 +190,28 @@ def _is_whole(path: Path) -> bool:
         content = _read(path)
     except OSError:
         return False
-    return content[:_START] == _MAGIC + _check_of(memoryview(content)[_START:])
+    return content[:_START] == _start_of_body(memoryview(content)[_START:])
 
 
-def _check_of(*parts: _Bytes) -> bytes:
-    check = 0
-    for part in parts:
-        check = zlib.crc32(part, check)
-    return check.to_bytes(_CHECK_BYTES, "little")
+def _start_of_body(body: _Bytes) -> bytes:
+    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
+    return _start_of(body[:end], [body[end:]])
+
+
+def _start_of(head: _Bytes, data: Sequence[_Bytes]) -> bytes:
+    # Magic and check of what comes after them: length and tree, and the bytes of arrays, in parts of whole words
+    sums, place = np.zeros(_SUMS, _WORD), 0
+    for part in data:
+        words, column = np.frombuffer(part, _WORD, len(part) // _WORD.itemsize), place % _SUMS
+        first, rest = words[: _SUMS - column], words[_SUMS - column :]
+        sums[column : column + len(first)] += first
+        rows = len(rest) // _SUMS
+        sums += rest[: rows * _SUMS].reshape(rows, _SUMS).sum(axis=0)
+        last = rest[rows * _SUMS :]
+        sums[: len(last)] += last
+        place += len(words)
+    count = sum(map(len, data)).to_bytes(_LENGTH_BYTES, "little")
+    return _MAGIC + zlib.crc32(sums.data, zlib.crc32(count, zlib.crc32(head))).to_bytes(_CHECK_BYTES, "little")
 
 
 def _read(path: Path) -> bytes:
@@ -185,13 +240,13 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
         raise TraceError(f"{path}: no checkpoint; the run cannot be resumed, run again with --overwrite") from error
     except OSError as error:
         raise TraceError(f"{path}: cannot be read ({error.strerror})") from error
-    check, body = content[len(_MAGIC) : _START], content[_START:]
-    known, whole = content.startswith(_MAGIC), _check_of(body) == check
+    body = memoryview(content)[_START:]
+    known, whole = content.startswith(_MAGIC), content[:_START] == _start_of_body(body)
     precondition(known, f"{path}: not a checkpoint of this version; run again with --overwrite", TraceError)
     precondition(whole, f"{path}: damaged checkpoint (its checksum differs); run again with --overwrite", TraceError)
     try:
         end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
-        saved = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
+        saved = _decode(json.loads(bytes(body[_LENGTH_BYTES:end])), body[end:])
         precondition(isinstance(saved, dict), "no mapping", TypeError)
         of_run, state = RunIdentity.of(saved["run"]), saved["state"]
         if not isinstance(state, dict):
@@ -235,7 +290,7 @@ def _encode(value: object, arrays: list[_Bytes], place: str) -> Any:
             words = "allowed are boolean, integer, real, complex and bytes"
             precondition(value.dtype.kind in _ARRAY_KINDS, f"checkpoint: {place} has dtype {value.dtype}; {words}")
             offset = sum(map(len, arrays))
-            arrays.append(_bytes_of(value))
+            arrays.extend(_words_of(value))
             kind = "scalar" if isinstance(value, np.generic) else "array"
             return {kind: [value.dtype.str, list(value.shape), offset]}
         case int():
@@ -249,11 +304,13 @@ def _encode(value: object, arrays: list[_Bytes], place: str) -> Any:
     )
 
 
-def _bytes_of(value: np.generic | NDArray[Any]) -> _Bytes:
-    # The bytes in C order; of large arrays they are not copied
+def _words_of(value: np.generic | NDArray[Any]) -> list[_Bytes]:
+    # The bytes in C order, the last ones filled up to a word; of large arrays they are not copied
     if value.nbytes < _LARGE or not value.flags.c_contiguous:
-        return value.tobytes()
-    return value.reshape(-1).view(np.uint8).data
+        return [value.tobytes() + bytes(-value.nbytes % _WORD.itemsize)]
+    content = value.reshape(-1).view(np.uint8).data
+    whole = value.nbytes - value.nbytes % _WORD.itemsize
+    return [content[:whole], bytes(content[whole:]) + bytes(-value.nbytes % _WORD.itemsize)]
 
 
 def _decode(node: Any, data: memoryview) -> Any:

@@ -172,10 +172,9 @@ class SampleSpaceModels(LocalModels):
         features = self.inputs.shape[2]
         updates, size = self._updates, outputs * features
         first_weight, others = updates[:, :size], updates[:, size:]
-        if self._correction is not None:
-            torch.mul(self._correction[:, :size], along[0], out=first_weight)
         transposed = coefficients.view(len(rest), -1, outputs).transpose(1, 2)
-        decay = 0.0 if self._correction is None else 1.0
-        add_product(first_weight.view(-1, outputs, features), transposed, self.inputs, decay)
+        add_product(first_weight.view(-1, outputs, features), transposed, self.inputs, 0.0)
+        if self._correction is not None:  # a product that adds to what is there takes longer than both
+            first_weight.addcmul_(self._correction[:, :size], along[0])
         torch.sub(rest, self.anchors[1], out=others)
         return updates
