@@ -149,6 +149,13 @@ def test_corrections_are_there_while_clients_train() -> None:
     assert corrected > plain + CLIENTS * model.dimension * 4
 
 
+def floats_of(model: FlatModel) -> int:
+    """Numbers of one sample on its way through the perceptron."""
+    training, population = LocalTraining(SGD(), 0.1, batch_size=1, steps=1), RandomPopulation(np.full(CLIENTS, 1), MODELS["mlp"][1], 10)
+    two, one = (client_bytes(model, replace(training, batch_size=n), population, FedAvg()) for n in (2, 1))
+    return (two - one) // 4
+
+
 def unread(at: torch.Tensor, clients: NDArray[np.int64]) -> torch.Tensor:
     """Gradients that no algorithm here reads."""
     raise AssertionError
@@ -170,7 +177,11 @@ def test_rows_and_several_vectors_are_there_while_clients_send() -> None:
     planned = BlockMemory(model, training, population, algorithm).peak(CLIENTS)
     assert planned - CLIENTS * 2 * of_one == pytest.approx(measured, rel=TOLERANCE)
     plain, controlled = (client_bytes(model, training, population, how) for how in (FedAvg(), algorithm))
-    assert controlled - plain == of_one + 2 * of_one + 3 * of_one  # a correction, rows twice, three vectors
+    samples = plain - 4 * (3 * model.dimension + floats_of(model))
+    assert controlled - samples == 6 * of_one  # an update, rows twice, three vectors
+    batches = replace(training, batch_size=1 + 3 * of_one // floats_of(model))  # training takes more than sending
+    plain, controlled = (client_bytes(model, batches, population, how) for how in (FedAvg(), algorithm))
+    assert controlled - plain == of_one  # a correction
 
 
 def test_poisson_batches_are_taken_at_their_largest() -> None:

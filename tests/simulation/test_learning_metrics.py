@@ -77,9 +77,13 @@ def test_drift_of_ideal_uploads_completes_the_step(tmp_path: Path) -> None:
     assert np.allclose(trace["server_step_norm"] ** 2 + trace["client_drift"] ** 2, squares, rtol=1e-5)
 
 
-def test_they_do_not_change_the_run(tmp_path: Path) -> None:
-    plain = run(tmp_path / "a", "over_the_air", evaluate={"client_drift": False}).dataset
-    measured = run(tmp_path / "b", "over_the_air").dataset
+@pytest.mark.parametrize("algorithm", ["fedavg", "scaffold", "feddyn"])
+def test_they_do_not_change_the_run(algorithm: str, tmp_path: Path) -> None:
+    """Rows and uploads are made by the threads that train without them, and by the one that collects with them."""
+    keys = {"training": {"algorithm": {"name": algorithm}}, "compute": {"threads": 2, "chunk": 2}}
+    whole = run(tmp_path / "a", "over_the_air", evaluate={"client_drift": False}, **keys)
+    plain, measured = whole.dataset, run(tmp_path / "b", "over_the_air", **keys).dataset
+    assert np.array_equal(model_weights(whole.trace, 3), model_weights(tmp_path / "b" / "trace.h5", 3))
     assert np.isnan(plain["client_drift"]).all() and (measured["client_drift"] > 0).all()
     for name in ("test_accuracy", "update_norm", "channel_re", "server_step_norm", "accuracy_worst10"):
         assert np.array_equal(plain[name], measured[name], equal_nan=True), name

@@ -133,22 +133,25 @@ class LocalLearner:
             torch.device(self.plan.device),
             lambda at, own: local_gradients(self.model, at, self.population, own),
         )
-        sends_updates = not self.algorithm.facts().client_side
-        clip = self.training.clip if sends_updates else None
+        facts = self.algorithm.facts()
+        clip = None if facts.client_side else self.training.clip
         clip_there = clip if drift is None else None  # updates are clipped once they were measured
         training = replace(self.training, learning_rate=side.learning_rate, clip=clip_there)
         transform = rows = None
         if self.private is not None:
             transform = self.private.transform(self.model, model, state, round_index, self.plan)
             rows = self.private.rows(transform, state, clients)
+        # By the threads that train, unless something else comes before, or the samples are read once more
+        beside = elsewhere is None and drift is None and not facts.reads_gradients
         blocks = train_cohort(
             *(self.model, model, self.population, clients, training, self.streams, round_index, self.plan),
             *(transform, rows, side.objective, steps),
             elsewhere=elsewhere,
+            finish=side.finished if facts.client_side and beside else None,
         )
         if drift is not None:
             blocks = _measured(cast("Iterator[CohortBlock]", blocks), drift, clip)
-        if not sends_updates:  # sums are formed of updates as they are
+        if facts.client_side and not beside:  # sums are formed of updates as they are
             blocks = map(side.finished, cast("Iterator[CohortBlock]", blocks))
         return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
 

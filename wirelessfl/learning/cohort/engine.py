@@ -52,6 +52,7 @@ def train_cohort(
     steps: NDArray[np.int64] | None = None,
     begin: NDArray[np.float32] | None = None,
     elsewhere: "BlockMap[Block] | None" = None,
+    finish: Callable[[CohortBlock], CohortBlock] | None = None,
 ) -> Iterator[CohortBlock | Block]:
     """Updates of ``clients`` that train from the global model, block by block.
 
@@ -79,6 +80,7 @@ def train_cohort(
         begin: (n, d) models that clients begin with in place of w̄, from which updates and the proximal term are counted
             all the same; without a transform.
         elsewhere: Trains the blocks in other processes; None for the threads of this one.
+        finish: What becomes of a block that was trained here; on a CPU called by worker threads. None for the block.
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
@@ -110,9 +112,10 @@ def train_cohort(
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
     if elsewhere is not None:
         return elsewhere(cohort, blocks)
+    done = cohort.train_block if finish is None else lambda block: finish(cohort.train_block(block))
     if device.type == "cpu":
-        return map_in_order(cohort.train_block, blocks, plan.threads)
-    return (cohort.train_block(block) for block in blocks)
+        return map_in_order(done, blocks, plan.threads)
+    return map(done, blocks)
 
 
 class BlockMap(Protocol[Block_co]):

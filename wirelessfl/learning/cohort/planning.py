@@ -45,9 +45,10 @@ def client_bytes(
 ) -> int:
     """About how much memory a client of a block takes.
 
-    That is parameters, accumulated gradient, gradient or update, and the optimizer's state; what the layers make of
-    one batch; the order of the client's samples, and the samples themselves where they are made for the block; and the
-    correction, rows and uploads of the algorithm. ``private`` says whether gradients are clipped sample by sample.
+    That is parameters, accumulated gradient, gradient or update, the optimizer's state, what the layers make of one
+    batch and the correction of the algorithm, or after the training its rows and uploads, whichever is more; the order
+    of the client's samples, and the samples themselves where they are made for the block. ``private`` says whether
+    gradients are clipped sample by sample.
     """
     own = Footprint.of(algorithm, model.dimension)
     correction = 0 if own.objective.correction is None else own.objective.correction.nbytes
@@ -58,7 +59,8 @@ def client_bytes(
     samples = int(np.quantile(population.sizes, 0.9))
     by_weights = private or own.objective.correction is not None
     floats += 3 * model.dimension if by_weights else _trained_numbers(model, training, samples)
-    return 4 * floats + samples * (made + _ORDER_BYTES) + correction + own.finishing
+    sending = 4 * model.dimension + own.finishing
+    return max(4 * floats + correction, sending) + samples * (made + _ORDER_BYTES)
 
 
 def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
