@@ -58,7 +58,7 @@ class FedDyn(Algorithm):
 
     @override
     def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
-        return replace(rows, values={"gradient": (outcome.updates * -self.alpha).add_(rows.values["gradient"])})
+        return replace(rows, values={"gradient": rows.values["gradient"].sub(outcome.updates, alpha=self.alpha)})
 
     @override
     def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:

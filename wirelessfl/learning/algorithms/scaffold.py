@@ -74,16 +74,16 @@ class Scaffold(Algorithm):
 
     @override
     def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
-        summed = torch.from_numpy(summed_weights(outcome.steps, self.momentum)).to(outcome.updates)[:, None]
         own = rows.values["control"]
         if self.option == 1:
             assert outcome.gradients is not None, "reads_gradients asks for them"
             control = outcome.gradients
         else:  # in one new matrix, in two passes over all models of a block
-            control = (own - server.memory["control"]).addcmul_(outcome.updates, -1 / (summed * outcome.learning_rate))
+            control = (own - server.memory["control"]).addcmul_(outcome.updates, self._slope(outcome))
         if outcome.steps.all():
             return replace(rows, values={"control": control})
-        return replace(rows, values={"control": torch.where(summed > 0, control, own)})
+        took = torch.from_numpy(outcome.steps > 0).to(own.device)[:, None]
+        return replace(rows, values={"control": torch.where(took, control, own)})
 
     @override
     def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
@@ -91,7 +91,10 @@ class Scaffold(Algorithm):
             return outcome.updates[:, None]
         sent = outcome.updates.new_empty(len(outcome.updates), 2, outcome.updates.shape[1])
         sent[:, 0] = outcome.updates
-        torch.sub(after.values["control"], before.values["control"], out=sent[:, 1])
+        if self.option == 2 and outcome.steps.all():  # a pass less than the difference of the rows
+            torch.addcmul(-server.memory["control"], outcome.updates, self._slope(outcome), out=sent[:, 1])
+        else:
+            torch.sub(after.values["control"], before.values["control"], out=sent[:, 1])
         return sent
 
     @override
@@ -103,6 +106,11 @@ class Scaffold(Algorithm):
     @override
     def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
         return replace(server, parameters=server.parameters + self.server_lr * aggregate[0])
+
+    def _slope(self, outcome: LocalOutcome) -> Tensor:
+        # (k, 1) −1/(‖a_i‖₁ η), from Δ_i to the mean of a client's gradients
+        summed = torch.from_numpy(summed_weights(outcome.steps, self.momentum)).to(outcome.updates)[:, None]
+        return -1 / (summed * outcome.learning_rate)
 
     def _change(self, control: Tensor, update: Tensor, facts: RoundFacts) -> Tensor:
         # (d,) the mean of Δc_i = −c − Δ_i/(‖a‖₁ η) from that of Δ_i
