@@ -151,7 +151,8 @@ def test_corrections_are_there_while_clients_train() -> None:
 
 def floats_of(model: FlatModel) -> int:
     """Numbers of one sample on its way through the perceptron."""
-    training, population = LocalTraining(SGD(), 0.1, batch_size=1, steps=1), RandomPopulation(np.full(CLIENTS, 1), MODELS["mlp"][1], 10)
+    training = LocalTraining(SGD(), 0.1, batch_size=1, steps=1)
+    population = RandomPopulation(np.full(CLIENTS, 1), MODELS["mlp"][1], 10)
     two, one = (client_bytes(model, replace(training, batch_size=n), population, FedAvg()) for n in (2, 1))
     return (two - one) // 4
 
