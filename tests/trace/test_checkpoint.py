@@ -244,6 +244,48 @@ def test_a_checkpoint_with_a_second_name_stays_as_it_is(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [path, kept]
 
 
+@pytest.mark.parametrize(("step", "fails"), [("fsync", 1), ("fsync", 2), ("replace", 1), ("replace", 2), ("open", 1)])
+def test_a_failure_leaves_the_last_checkpoint_of_a_large_state(
+    step: str, fails: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whatever step, and while the next one is written too; the second wait for the disk is that for the old one."""
+    path, place = tmp_path / "c", os if step == "fsync" else Path
+    whole, calls = getattr(place, step), []
+
+    def failing(self: Any, *args: Any, **keys: Any) -> Any:
+        calls.append(self)
+        return full() if len(calls) == fails else whole(self, *args, **keys)
+
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
+        for n in range(3):
+            checkpoint.save(large(n))
+        checkpoint.settle()
+        with monkeypatch.context() as patch:
+            patch.setattr(place, step, failing)
+            try:
+                checkpoint.save(large(3))
+                checkpoint.settle()
+                last = 3
+            except OutputError:
+                last = 2
+        assert len(calls) >= fails
+        assert_same(load_checkpoint(path, IDENTITY), large(last))
+        begun = wirelessfl.trace.checkpoint._begun
+
+        def writes_over(new: Path, old: Path) -> Any:
+            file = begun(new, old)
+            file.write(b"x" * 1000)
+            file.flush()
+            assert_same(load_checkpoint(path, IDENTITY), large(last))
+            file.seek(0)
+            return file
+
+        monkeypatch.setattr(wirelessfl.trace.checkpoint, "_begun", writes_over)
+        checkpoint.save(large(4))
+    assert_same(load_checkpoint(path, IDENTITY), large(4))
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_no_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system without hard links every checkpoint is a new file."""
     monkeypatch.setattr(os, "link", full)

@@ -121,7 +121,7 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
             with _begun(new, self._old) as file:
                 file.writelines([start, head, *arrays])
                 file.truncate()
-        self._settling = self._thread.submit(_take_place, new, self._path, self._old if keeps else None)
+        self._settling = self._thread.submit(_take_place, new, self._path, self._old, keeps=keeps)
 
     def settle(self) -> None:
         """End of the wait for the last checkpoint, which is then safe on disk.
@@ -158,31 +158,35 @@ def _begun(new: Path, old: Path) -> BinaryIO:
     return new.open("wb")
 
 
-def _take_place(new: Path, path: Path, old: Path | None) -> None:
-    # Put what is written of ``new`` on disk before its name changes: never is there a file without content
-    with removed_on_failure(new):
+def _take_place(new: Path, path: Path, old: Path, *, keeps: bool) -> None:
+    # Put what is written of ``new`` on disk before its name changes: never is there a file without content. What lay at
+    # ``path`` is then at ``old``, to be written over, and must not be there too while it still counts.
+    with removed_on_failure(new), removed_on_failure(old):
         with new.open("rb") as file:
             os.fsync(file.fileno())
-        if old is not None:
+        if keeps:
             with suppress(OSError):  # nothing at ``path``, or a file system without second names
                 os.link(path, old)
         new.replace(path)
-    if old is not None:
-        _spoil(old)
-
-
-def _spoil(old: Path) -> None:
-    # A checkpoint that is to be written over counts as none, on disk too, before it gets a name under which it would be
-    # loaded. One that somebody else has a name for is left alone.
     with suppress(OSError):
+        if not (keeps and _spoiled(old)):
+            old.unlink()
+
+
+def _spoiled(old: Path) -> bool:
+    # Whether ``old`` does not count as a checkpoint any more, on disk too, before it gets a name under which it would
+    # be loaded. One that somebody else has a name for is left alone.
+    try:
         there = old.lstat()
         if not stat.S_ISREG(there.st_mode) or there.st_nlink > 1:
-            old.unlink()
-            return
+            return False
         with old.open("r+b") as file:
             file.write(bytes(_START))
             file.flush()
             os.fsync(file.fileno())
+    except OSError:
+        return False
+    return True
 
 
 def _is_whole(path: Path) -> bool:
