@@ -149,7 +149,7 @@ class ClientSide:
         found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
         same = sent.shape == wanted and sent.dtype == block.updates.dtype
         _check(self.algorithm, same, found, f"{wanted} in {block.updates.dtype}")
-        vectors = self._own(sent).view(len(sent), -1)
+        vectors = self._own(sent, before).view(len(sent), -1)
         norm_raw = torch.linalg.vector_norm(vectors, dim=1)
         norms = download({"norm_raw": norm_raw.double()})
         kept = self._reaching(vectors, norms["norm_raw"])
@@ -172,10 +172,11 @@ class ClientSide:
             finite[beyond] = torch.isfinite(rows).all(dim=1).cpu().numpy()
         return np.flatnonzero(finite)
 
-    def _own(self, sent: Tensor) -> Tensor:
-        # Uploads in memory that is not the server's, one client after the other: they are changed in place
-        servers = (self.server.parameters, *self.server.memory.values())
-        shared = sent.untyped_storage().data_ptr() in {one.untyped_storage().data_ptr() for one in servers}
+    def _own(self, sent: Tensor, before: ClientRows) -> Tensor:
+        # Uploads in memory that is neither the server's nor the store's, where rows before may lie, one client after
+        # the other: they are changed in place, and the new rows are written to the store before they are sent
+        others = (self.server.parameters, *self.server.memory.values(), *before.values.values())
+        shared = sent.untyped_storage().data_ptr() in {one.untyped_storage().data_ptr() for one in others}
         return sent.clone(memory_format=torch.contiguous_format) if shared or not sent.is_contiguous() else sent
 
     def _rows(self, positions: NDArray[np.int64]) -> ClientRows:
