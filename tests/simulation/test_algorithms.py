@@ -265,6 +265,21 @@ class WrongStep(Scaffold):
         return ServerState(server.parameters[1:], server.memory)
 
 
+class EndsEarly(Scaffold):
+    """Takes an item that is not there from an iterator."""
+
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        return next(iter(()))
+
+
+@pytest.mark.parametrize("drift", [False, True])
+def test_an_algorithm_that_looks_for_what_is_not_there_does_not_end_the_round(drift: bool) -> None:
+    """Its ``StopIteration`` is not taken for the end of the blocks, after which nobody would have trained."""
+    name = {"name": "tests.simulation.test_algorithms:EndsEarly"}
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        run(controlled(uplink={"kind": "ideal"}, training__algorithm=name, evaluate__client_drift=drift))
+
+
 @pytest.mark.parametrize("wrong", [WrongRows, WrongUpload, WideUpload, WrongStep])
 def test_an_algorithm_that_breaks_its_word_is_refused(wrong: type[Scaffold]) -> None:
     with pytest.raises(CheckFailed, match="not conforming"):

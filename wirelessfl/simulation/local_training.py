@@ -152,7 +152,8 @@ class LocalLearner:
         if drift is not None:
             blocks = _measured(cast("Iterator[CohortBlock]", blocks), drift, clip)
         if facts.client_side and not beside:  # sums are formed of updates as they are
-            blocks = map(side.finished, cast("Iterator[CohortBlock]", blocks))
+            # Not by ``map``, which would end with a StopIteration of the algorithm as if there were no more blocks
+            blocks = (side.finished(block) for block in cast("Iterator[CohortBlock]", blocks))
         return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
 
     def _taken(

@@ -115,7 +115,7 @@ def train_cohort(
     done = cohort.train_block if finish is None else lambda block: finish(cohort.train_block(block))
     if device.type == "cpu":
         return map_in_order(done, blocks, plan.threads)
-    return map(done, blocks)
+    return (done(block) for block in blocks)  # by ``map`` a StopIteration of an algorithm would end the round
 
 
 class BlockMap(Protocol[Block_co]):
