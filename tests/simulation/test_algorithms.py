@@ -258,11 +258,60 @@ class WideUpload(Scaffold):
         return super().upload(server, before, after, outcome).double()
 
 
+class NoTensors(Scaffold):
+    """Keeps arrays of NumPy."""
+
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        values: dict[str, Any] = {
+            name: kept.numpy() for name, kept in super().finish(server, rows, outcome).values.items()
+        }
+        return ClientRows(rows.clients, values)
+
+
+class NoRows(Scaffold):
+    """Keeps None."""
+
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        nothing: Any = None
+        return ClientRows(rows.clients, nothing)
+
+
+class RowsWithGradients(Scaffold):
+    """Keeps rows that ask for their gradient."""
+
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        kept = super().finish(server, rows, outcome).values
+        return ClientRows(rows.clients, {name: values.clone().requires_grad_() for name, values in kept.items()})
+
+
+class UploadWithGradients(Scaffold):
+    """Sends vectors that ask for their gradient."""
+
+    def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
+        return super().upload(server, before, after, outcome).requires_grad_()
+
+
+class SparseUpload(Scaffold):
+    """Sends vectors of which zeros are not stored."""
+
+    def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
+        return super().upload(server, before, after, outcome).to_sparse()
+
+
 class WrongStep(Scaffold):
     """Gives a model of another size."""
 
     def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
         return ServerState(server.parameters[1:], server.memory)
+
+
+@pytest.mark.parametrize("wrong", [NoTensors, NoRows, RowsWithGradients, UploadWithGradients, SparseUpload])
+def test_rows_and_uploads_that_are_no_plain_tensors_are_refused(wrong: type[Scaffold]) -> None:
+    name = f"tests.simulation.test_algorithms:{wrong.__name__}"
+    with pytest.raises(
+        ScenarioError, match=rf"training\.algorithm\.name: {wrong.__name__} (keeps|uploads) .*allowed: a "
+    ):
+        run(controlled(uplink={"kind": "ideal"}, training__algorithm={"name": name}))
 
 
 class EndsEarly(Scaffold):

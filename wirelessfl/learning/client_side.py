@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.conformance import KEYS, given
-from wirelessfl.errors import ScenarioError, defined_at
+from wirelessfl.errors import ScenarioError, defined_at, instance_of
 from wirelessfl.learning.algorithms.base import (
     Algorithm,
     ClientRows,
@@ -26,6 +26,8 @@ from wirelessfl.learning.cohort.training import CohortBlock
 RowStore = dict[str, NDArray[Any]]
 
 CLIENT = "client"
+
+_PLAIN = f"a tensor with requires_grad=False in layout {torch.strided}"
 
 
 def empty_store(algorithm: Algorithm, server: ServerState) -> RowStore:
@@ -145,6 +147,7 @@ class ClientSide:
         _check_rows(self.algorithm, after.values, len(block.positions), before.values)
         uploaded = self.algorithm.upload(self.server, before, after, outcome)
         sent = given("algorithm", self.algorithm, "upload", uploaded, Tensor)
+        _check(self.algorithm, _is_plain(sent), f"uploads {_words(sent)}", _PLAIN)
         wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
         found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
         same = sent.shape == wanted and sent.dtype == block.updates.dtype
@@ -194,12 +197,26 @@ def _taken(rows: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
 
 def _check_rows(algorithm: Algorithm, found: Mapping[str, Tensor], count: int, like: Mapping[str, Any]) -> None:
     # ``count`` rows of each name, of the shapes and types of those that it began with; a store would cast any other
+    _check(algorithm, isinstance(found, Mapping), f"keeps {instance_of(type(found))}", "a mapping of tensors by name")
+    for name, rows in found.items():
+        _check(algorithm, _is_plain(rows), f"keeps as {name!r} {_words(rows)}", _PLAIN)
+
     def kind(rows: Any) -> str:
         return str(rows.dtype).removeprefix("torch.")
 
     ours = {name: (tuple(rows.shape), kind(rows)) for name, rows in found.items()}
     wanted = {name: ((count, *rows.shape[1:]), kind(rows)) for name, rows in like.items()}
     _check(algorithm, ours == wanted, f"keeps {ours}", f"the rows that it began with, {wanted}")
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, Tensor) and value.layout == torch.strided and not value.requires_grad
+
+
+def _words(value: object) -> str:
+    if not isinstance(value, Tensor):
+        return instance_of(type(value))
+    return f"a tensor with requires_grad={value.requires_grad} in layout {value.layout}"
 
 
 def _check(algorithm: Algorithm, holds: bool, found: str, allowed: object) -> None:
