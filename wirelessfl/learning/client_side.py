@@ -134,8 +134,10 @@ class ClientSide:
     def finished(self, block: CohortBlock) -> CohortBlock:
         """A block with uploads (k, P·d) in place of updates; the rows that its clients keep go to the store.
 
+        Called by worker threads at once, for blocks of different clients.
+
         Raises:
-            ScenarioError: rows or uploads have another shape than the algorithm says.
+            ScenarioError: rows or uploads are no plain tensors, or of another shape than the algorithm says.
         """
         before = self._rows(block.positions)
         gradients = None
