@@ -20,8 +20,12 @@ from benchmarks.workloads import dp_sgd
 from wirelessfl.learning import ExecutionPlan, train_cohort
 from wirelessfl.learning.cohort import Precision
 
-TOLERANCE: dict[Precision, float] = {"fp32": 1e-4, "tf32": 1e-2, "bf16": 5e-2}
-"""Of the relative error of all updates together: those of docs/how-to/gpu.md."""
+TOLERANCE: dict[Precision, float] = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 5e-2}
+"""Of the relative error of all updates together: those of docs/how-to/gpu.md.
+
+A GPU cuts the operands of TF32 products after ten bits. W1 on a CPU with operands cut so has an error of 1.53e-2
+(``tests/benchmarks/test_gpu_tolerance.py``), an H200 has 1.5e-2.
+"""
 
 LEAST_P = 1e-4
 """Agreement in distribution fails below it: one time in ten thousand where the laws are the same."""

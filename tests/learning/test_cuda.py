@@ -53,7 +53,7 @@ def test_every_optimizer_trains_as_on_a_cpu(optimizer: Optimizer) -> None:
     torch.testing.assert_close(on_gpu, on_cpu, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("tf32", 1e-2), ("bf16", 5e-2)])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("tf32", 2e-2), ("bf16", 5e-2)])
 def test_single_precision_is_within_the_tolerance_of_the_guide(precision: Precision, tolerance: float) -> None:
     training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=2)
     exact = train("mlp", training, CPU, torch.float64)

@@ -32,7 +32,7 @@ from wirelessfl.learning.cohort import (
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.peak import BlockMemory, LiveMemory
-from wirelessfl.learning.cohort.stacked import compile_program, program
+from wirelessfl.learning.cohort.stacked import compile_program, convolution, program
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
 from wirelessfl.learning.optimizers import SGD, Adam, Optimizer
@@ -119,6 +119,7 @@ def test_the_peak_is_that_of_the_profiler(
     name: str, how: str, optimizer: Optimizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gradients, "_ELSEWHERE", 8 * 2**20)  # form as many gradients at a time as a CPU does
+    monkeypatch.setattr(convolution, "multiplies_patches", lambda images: True)  # on this CPU as on a GPU
     build, shape = MODELS[name]
     model = FlatModel(build, shape, 10)
     training = LocalTraining(optimizer, 0.1, batch_size=8, steps=2)

@@ -18,7 +18,7 @@ from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohor
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.execution import full_precision, precision_scope
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun
-from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program
+from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program, convolution
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import TemperedSigmoid, mlp, resnet18_gn
 from wirelessfl.learning.optimizers import SGD
@@ -64,6 +64,17 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
             nn.Conv2d(2, 3, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2)),
             nn.ReLU(),
             nn.Conv2d(3, 4, 2, bias=False),
+            nn.Flatten(),
+            nn.LazyLinear(CLASSES),
+        ),
+        IMAGE,
+    ),
+    "conv_with_everything_behind_a_conv": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 3, 3),
+            nn.Tanh(),
+            nn.Conv2d(3, 4, (3, 2), stride=(2, 3), padding=(1, 2), dilation=(1, 2)),
+            nn.Conv2d(4, 3, 1, stride=2, bias=False),
             nn.Flatten(),
             nn.LazyLinear(CLASSES),
         ),
@@ -154,6 +165,18 @@ def test_the_general_engine_takes_what_is_left(name: str) -> None:
         torch.testing.assert_close(update, -0.1 * torch.autograd.grad(loss, at)[0], rtol=1e-9, atol=1e-12)
 
 
+def test_convolutions_multiply_patches_in_single_precision_on_a_gpu_only() -> None:
+    here, there = torch.zeros(1), torch.zeros(1, device="meta")
+    assert not convolution.multiplies_patches(here)
+    assert convolution.multiplies_patches(there)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert not convolution.multiplies_patches(there)
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def batch_of(model: FlatModel) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(3)
     parameters = torch.stack([model.initial(seed) for seed in range(CLIENTS)]).double()
@@ -178,6 +201,13 @@ def program_of(model: FlatModel) -> Program:
     return program
 
 
+@pytest.fixture(params=["grouped", "patches"])
+def convolutions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions as on a CPU, and as on a GPU in single precision."""
+    monkeypatch.setattr(convolution, "multiplies_patches", lambda images: request.param == "patches")
+
+
+@pytest.mark.usefixtures("convolutions")
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_of_every_layer(name: str) -> None:
     model = make(*LAYERS[name])
@@ -195,6 +225,7 @@ def test_gradients_of_every_layer(name: str) -> None:
     torch.testing.assert_close(into, torch.einsum("kb,kbd->kd", sample_weights, expected))
 
 
+@pytest.mark.usefixtures("convolutions")
 @pytest.mark.parametrize("name", [*LAYERS, "cnn_mnist", "cnn_cifar10"])
 def test_single_precision_runs_other_kernels_to_the_same_end(name: str) -> None:
     """Convolutions and pools have kernels of their own for float32; sums of some hundred terms lose 1e-5."""
@@ -210,6 +241,7 @@ def test_single_precision_runs_other_kernels_to_the_same_end(name: str) -> None:
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
+@pytest.mark.usefixtures("convolutions")
 @pytest.mark.parametrize("name", LAYERS)
 def test_per_sample_norms_and_sums_of_every_layer(name: str) -> None:
     build, shape = LAYERS[name]

@@ -24,6 +24,13 @@ from wirelessfl.trace import GAIN_AXES, JAMMER_AXIS, TraceHeader, scenario_diges
 from wirelessfl.version import package_version
 
 
+def _processor(device: str) -> str:
+    # What rounds the sums of a run: the processor's kind, and the GPU's where training runs on one
+    if device == "cpu":
+        return processor_name()
+    return f"{processor_name()}; {torch.cuda.get_device_name(device)}"
+
+
 def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> TraceHeader:
     """The header of a new trace in a folder."""
     data_folders = folders_of_data(scenario, folder)
@@ -45,7 +52,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "package_version": package_version(),
             "torch_version": str(torch.__version__),
-            "processor": processor_name(),
+            "processor": _processor(plan.device),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
             **source_attributes(outside_sources(scenario)),

@@ -18,7 +18,11 @@ ATTRIBUTES = (
     Attribute("created", "when the run began, ISO 8601"),
     Attribute("package_version", "version of wirelessfl"),
     Attribute("torch_version", "version of PyTorch"),
-    Attribute("processor", "name, family, model and widest vector instructions of the processor", later=True),
+    Attribute(
+        "processor",
+        "name, family, model and widest vector instructions of the processor; the GPU where training ran on one",
+        later=True,
+    ),
     Attribute("device", "where training ran"),
     Attribute(
         "why_different",

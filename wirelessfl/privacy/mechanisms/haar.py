@@ -154,7 +154,9 @@ def _level(sums: Tensor) -> tuple[Tensor, Tensor]:
     if sums.shape[-1] % 2:
         sums = pad(sums, (0, 1))
     left, right = sums[..., 0::2], sums[..., 1::2]
-    return left + right, torch.linalg.vector_norm(left - right, dim=-1).square()
+    # Kept and then taken away: without values torch 2.11 keeps an axis of length 1 of its own accord
+    norms = torch.linalg.vector_norm(left - right, dim=-1, keepdim=True).squeeze(-1)
+    return left + right, norms.square()
 
 
 def _single_precision(vectors: Tensor) -> Tensor:

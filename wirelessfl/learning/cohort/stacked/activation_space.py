@@ -19,9 +19,9 @@ from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.gradients import add_product, add_to
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
+from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.cohort.stacked.layers import Layer, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, views
-from wirelessfl.learning.cohort.stacked.spatial import Conv2d
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
 _LARGE = 2**18  # weights of a layer that a cache of a core does not hold beside gradient and images

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from wirelessfl.learning.cohort.stacked import layers, spatial
+from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.cohort.stacked.layers import Layer, TrainedLayer
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
 from wirelessfl.learning.cohort.stacked.spatial import aten
@@ -111,7 +112,7 @@ def _pair(value: Any) -> tuple[int, int]:
 def _conv2d(module: nn.Conv2d) -> Layer | None:
     if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
         return None
-    return spatial.Conv2d(
+    return Conv2d(
         module.in_channels,
         module.out_channels,
         _pair(module.kernel_size),

@@ -61,7 +61,8 @@ class TrainedLayer(Layer, Protocol):
 
 def squared_norm(rows: Tensor) -> Tensor:
     """(k, B) squared norms of (k, B, n)."""
-    return cast(Tensor, torch.linalg.vector_norm(rows, dim=-1)).square_()
+    # Kept and then taken away: without values torch 2.11 keeps an axis of length 1 of its own accord
+    return cast(Tensor, torch.linalg.vector_norm(rows, dim=-1, keepdim=True)).squeeze(-1).square_()
 
 
 class FrozenLayers(Layer):

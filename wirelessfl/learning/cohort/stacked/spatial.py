@@ -1,9 +1,9 @@
-"""Layers on images: convolution, pooling and group norm.
+"""Layers on images: their layout, pooling and group norm.
 
 Between them the images of all clients are one tensor (B, k · C, H, W) in channels-last memory: image b holds the
 b-th sample of every client, client after client along the channels. A convolution of k clients is then one grouped
-convolution, group norm has k times the groups, and pooling need not know of clients at all; in this memory format
-all of them are several times faster on a CPU.
+convolution (``convolution``), group norm has k times the groups, and pooling need not know of clients at all; in this
+memory format all of them are several times faster on a CPU.
 
 Group norm goes by its own formulas: torch's ``native_group_norm_backward`` gives wrong numbers where derivative and
 images differ in memory format, and crashes where not all of its results are asked for (torch 2.13).
@@ -65,95 +65,6 @@ class FlattenImages(Layer):
 
 
 _Pass = tuple[Tensor, Tensor]
-
-
-@dataclass(frozen=True)
-class Conv2d(TrainedLayer):
-    """Convolution with kernels (k, O, C, kh, kw) and biases (k, O).
-
-    ``saved`` are the images (B, k · C, H, W) and the kernels (k · O, C, kh, kw).
-    """
-
-    channels: int
-    filters: int
-    kernel: Pair
-    stride: Pair
-    padding: Pair
-    dilation: Pair
-    has_bias: bool
-
-    @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
-        kernels = weights[0].flatten(0, 1)
-        biases = weights[1].flatten() if self.has_bias else None
-        outputs = functional.conv2d(
-            inputs, kernels, biases, self.stride, self.padding, self.dilation, groups=len(weights[0])
-        )
-        return outputs, (inputs, kernels)
-
-    @override
-    def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
-        return self._derivative(saved, delta, 0)
-
-    def _derivative(self, saved: _Pass, delta: Tensor, by: int) -> Tensor:
-        # By the images (0) or the kernels (1)
-        images, kernels = (operand.to(delta.dtype) for operand in saved)
-        settings = self.stride, self.padding, self.dilation, False, (0, 0), len(kernels) // self.filters
-        wanted = [by == 0, by == 1, False]
-        return cast(Tensor, aten.convolution_backward(delta, images, kernels, None, *settings, wanted)[by])
-
-    @override
-    def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
-        return weighted_images(delta, weights)
-
-    @override
-    def add_gradient(self, saved: _Pass, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        add_to(into[0], self._derivative(saved, deltas[0], 1).view(into[0].shape), decay)
-        if self.has_bias:
-            add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
-
-    @override
-    def squared_norms(self, saved: _Pass, delta: Tensor) -> list[Tensor]:
-        """By forming each sample's gradient or, where that is cheaper, from the Gram matrices of the positions.
-
-        ‖Σ_p δ_p ⊗ x_p‖² = Σ_{p,q} ⟨δ_p, δ_q⟩⟨x_p, x_q⟩ (Bu, Mao, Xu, "Scalable and efficient training of large
-        convolutional neural networks with differential privacy", NeurIPS 2022).
-        """
-        outputs, patches = self._by_position(delta), self._patches(saved[0], delta)
-        positions, inputs = patches.shape[2:]
-        if positions * (self.filters + inputs) < self.filters * inputs:
-            of_kernel = (_gram(outputs) * _gram(patches)).sum((2, 3))
-        else:
-            of_kernel = squared_norm(torch.matmul(outputs.transpose(2, 3), patches).flatten(2))
-        return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
-
-    @override
-    def sample_gradients(self, saved: _Pass, delta: Tensor, part: slice) -> list[Tensor]:
-        outputs, patches = self._by_position(delta[part]), self._patches(saved[0][part], delta)
-        of_kernel = torch.matmul(outputs.transpose(2, 3), patches)
-        by_place = of_kernel.view(*of_kernel.shape[:3], *self.kernel, self.channels).permute(0, 1, 2, 5, 3, 4)
-        return [by_place, outputs.sum(2)] if self.has_bias else [by_place]
-
-    def _by_position(self, delta: Tensor) -> Tensor:
-        # (k, B, P, O) from (B, k · O, rows, columns)
-        return split_channels(delta, delta.shape[1] // self.filters).permute(1, 0, 3, 4, 2).flatten(2, 3)
-
-    def _patches(self, images: Tensor, delta: Tensor) -> Tensor:
-        # (k, B, P, kh · kw · C) what lies under the kernel at each of the P positions of ``delta``
-        (rows, columns), (down, right) = self.padding, self.stride
-        padded = functional.pad(images, (columns, columns, rows, rows))
-        clients = images.shape[1] // self.channels
-        batch, client, channel, row, column = split_channels(padded, clients).stride()
-        windows = padded.as_strided(
-            (clients, len(images), *delta.shape[2:], *self.kernel, self.channels),
-            (client, batch, row * down, column * right, row * self.dilation[0], column * self.dilation[1], channel),
-        )
-        return windows.flatten(4).flatten(2, 3)
-
-
-def _gram(rows: Tensor) -> Tensor:
-    # (k, B, P, P) inner products of the rows of (k, B, P, n)
-    return torch.matmul(rows, rows.transpose(2, 3))
 
 
 @dataclass(frozen=True)
