@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import torch
+
 import wirelessfl as wfl
 from publications.collect import point_at, run_row
 from publications.files import cell, number_cell, read_rows
@@ -17,7 +19,7 @@ from publications.provenance import Provenance
 from publications.results import Results
 from publications.runner import load_designs
 from publications.tables import METRICS, RunRow, Tables
-from wirelessfl.processor import processor_name
+from wirelessfl.processor import processors_of
 from wirelessfl.study import Run, StudyDesign
 
 TOLERANCE = 0.01
@@ -54,11 +56,16 @@ def check_runs(
     Args:
         paper: The paper.
         tables: Its results in one size.
-        sample: How many runs, spread evenly over all that are there.
+        sample: How many runs, spread evenly over all that are there; those of a GPU on a GPU only.
         work: Folder for their traces.
         tell: Called with a line for each run.
     """
-    runs = list(recorded_runs(paper, tables))
+    known = list(recorded_runs(paper, tables))
+    runs = [one for one in known if one[-1].provenance.trained_on == "cpu" or torch.cuda.is_available()]
+    if len(runs) < len(known):
+        tell(
+            f"{len(known) - len(runs)} of {len(known)} runs were recorded on a GPU, and torch sees none here: left out"
+        )
     chosen = runs if sample >= len(runs) else [runs[at * len(runs) // sample] for at in range(sample)]
     found = []
     for name, design, run, before in chosen:
@@ -105,7 +112,7 @@ def _elsewhere(recorded: Provenance) -> str | None:
         return None
     if recorded.torch != _torch():
         return f"now {_torch()}"
-    if recorded.processor != processor_name():
+    if recorded.processor != processors_of(recorded.trained_on):
         return f"on {recorded.processor or 'a processor that was not kept'}"
     return None
 

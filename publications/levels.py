@@ -42,6 +42,16 @@ def levels_of(tables: Tables, method: Method, keys: Sequence[str]) -> list[Level
     return [{key: point[key] for key in keys if key in point} for point in points]
 
 
+def all_levels(tables: Tables, method: Method, keys: Sequence[str]) -> list[Level]:
+    """The levels of a method's study, for a claim about all of them.
+
+    Raises:
+        MissingRuns: some have not run.
+    """
+    tables.ended(method.study)
+    return levels_of(tables, method, keys)
+
+
 def common_levels(tables: Tables, first: Method, second: Method, keys: Sequence[str]) -> list[Level]:
     """The levels at which both have run.
 
@@ -75,11 +85,16 @@ def all_better(
     least: float = 0.0,
     names: Sequence[str] = (),
 ) -> Callable[[Tables], Verdict]:
-    """The same for several pairs of methods, each of which is to have it; with a name for each pair."""
+    """The same for several pairs of methods, each of which is to have it; with a name for each pair.
+
+    Nothing is said before the last run of their studies: the mean over some levels is not that over all.
+    """
 
     def check(tables: Tables) -> Verdict:
         groups: dict[str, list[Tested]] = {}
         for at, (first, second) in enumerate(pairs):
+            for method in (first, second):
+                tables.ended(method.study)
             for level in common_levels(tables, first, second, keys):
                 found = Tested(level_words(level, symbol), tables.difference(first.at(level), second.at(level)))
                 groups.setdefault(names[at] if names else "", []).append(found)

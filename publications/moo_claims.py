@@ -9,7 +9,7 @@ from typing import Any
 import wirelessfl as wfl
 from publications.claims import Claim, Verdict, not_tested, off_by, same, verdict, weigh
 from publications.effects import Level, MissingRuns, ratio
-from publications.levels import DATASET, DATASETS, Method, all_better, better, level_words, levels_of
+from publications.levels import DATASET, DATASETS, Method, all_better, all_levels, better, level_words, levels_of
 from publications.levels import Level as Place
 from publications.moo_methods import (
     DP_SGD,
@@ -97,7 +97,7 @@ def _falls(tables: Tables) -> Verdict:
 
 def _guarantee(tables: Tables) -> Verdict:
     told, factors = [], []
-    for level in levels_of(tables, MOO, KEYS):
+    for level in all_levels(tables, MOO, KEYS):
         accounted = float(tables.band(*MOO.at(level), "epsilon_accounted").mean[0])
         factors.append(accounted / float(level[EPSILON]))
         audit = tables.study(MOO.study).audit(level)
@@ -123,7 +123,7 @@ def _numbers(tables: Tables) -> Verdict:
         return not_tested("the small size has other networks, clients and rounds; the table has both side by side")
     levels = []
     for name, (published, _) in METHODS.items():
-        for level in levels_of(tables, published, KEYS):
+        for level in all_levels(tables, published, KEYS):
             stated = TABLE_III[name][level[DATASET]][level[EPSILON]] / 100
             ours = tables.study(published.study).by_seed("test_accuracy", published.at(level)[1])
             levels.append(Level(f"{name} {level_words(level, 'ε')}", off_by(stated, ours)))

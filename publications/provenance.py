@@ -44,8 +44,13 @@ class Provenance:
     @property
     def plan(self) -> dict[str, Any]:
         """Device and threads as `wirelessfl.simulate` takes them; sums of other threads round differently."""
-        where, _, threads = self.device.partition(", ")
-        return {"device": where, "threads": int(threads.split()[0])} if threads else {}
+        _, _, threads = self.device.partition(", ")
+        return {"device": self.trained_on, "threads": int(threads.split()[0])} if threads else {}
+
+    @property
+    def trained_on(self) -> str:
+        """Where training ran, ``cpu`` or ``cuda``; before it was kept, on a CPU."""
+        return self.device.partition(", ")[0] or "cpu"
 
     @property
     def source(self) -> tuple[str, str, str, str]:

@@ -219,6 +219,18 @@ class Tables:
             raise MissingRuns(f"the study {name} has not run")
         return self.studies[name]
 
+    def ended(self, name: str) -> StudyTable:
+        """A study of which every run is there, for a mean over its points.
+
+        Raises:
+            MissingRuns: some are not; the mean over those that are there is another number.
+        """
+        table = self.study(name)
+        missing = self.about["runs"].get(name, 0) - len(table.runs)
+        if missing > 0:
+            raise MissingRuns(f"the study {name} lacks {missing} of {self.about['runs'][name]} runs")
+        return table
+
     def band(self, study: str, where: Point, metric: str = "test_accuracy") -> Band:
         """Mean of a number at one point of a study with its 95 % confidence interval over seeds."""
         return self.study(study).band(metric, where)

@@ -10,7 +10,7 @@ from publications.claims import Claim, Verdict, not_tested, same, verdict, weigh
 from publications.descent_pages import NOISE_CLAIM, one_round_claims
 from publications.effects import Difference, Level, ratio
 from publications.haar_section import SECTION_CLAIMS
-from publications.levels import DATASET, Method, all_better, better, common_levels, levels_of
+from publications.levels import DATASET, Method, all_better, all_levels, better, common_levels
 from publications.tables import Tables
 from publications.tuning_runs import tuned_point
 from publications.wavelet_methods import (
@@ -118,6 +118,8 @@ def _gains_as_stated(tables: Tables) -> Verdict:
         return not_tested("the small size has other networks, clients and rounds; the table has both side by side")
     levels = []
     for name, plain, wavelet, _ in ROWS:
+        for method in (plain, wavelet):
+            tables.ended(method.study)
         for level in common_levels(tables, plain, wavelet, KEYS):
             ours = tables.difference(wavelet.at(level), plain.at(level)).by_seed
             stated = GAINS[name][level[DATASET]][level[SIGMA]] / 100
@@ -135,7 +137,7 @@ NO_WORSE = 0.02
 def _worth(method: Method, fraction: int, tables: Tables) -> Verdict:
     """Plain noise with a fraction of the multiplier against wavelets as published with all of it."""
     levels, epsilons = [], []
-    for level in levels_of(tables, method, (SIGMA,)):
+    for level in all_levels(tables, method, (SIGMA,)):
         sigma = f"{fraction * float(level[SIGMA]):.3g}"
         difference = tables.difference(method.at(level), WAV.at({DATASET: "mnist", SIGMA: sigma}))
         levels.append(Level(f"σ = {sigma}/{fraction} against wavelets at σ = {sigma}", difference))
@@ -158,7 +160,7 @@ DYNAMIC_TARGETS = {"5.573": "1", "2.757": "1.5", "1.065": "3"}
 
 def _dynamic(tables: Tables) -> Verdict:
     levels = []
-    for level in levels_of(tables, DYNAMIC_EQUAL, ("training.privacy.epsilon",)):
+    for level in all_levels(tables, DYNAMIC_EQUAL, ("training.privacy.epsilon",)):
         target = level["training.privacy.epsilon"]
         plain = DP_SGD.at({DATASET: "mnist", SIGMA: DYNAMIC_TARGETS[target]})
         levels.append(Level(f"MNIST ε = {target}", tables.difference(DYNAMIC_EQUAL.at(level), plain)))

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import torch
+
 _VECTORS = ("amx_tile", "avx512f", "avx2", "asimd")
 # Widest first: libraries of linear algebra choose their kernels by it.
 
@@ -17,6 +19,11 @@ def processor_name() -> str:
     except (OSError, UnicodeDecodeError):
         text = ""
     return name_of(text) or platform.processor() or platform.machine()
+
+
+def processors_of(device: str) -> str:
+    """What rounds the sums of a run: the kind of the processor, and the GPU's name where training runs on one."""
+    return processor_name() if device == "cpu" else f"{processor_name()}; {torch.cuda.get_device_name(device)}"
 
 
 def name_of(cpuinfo: str) -> str:

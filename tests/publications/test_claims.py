@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from scipy import stats
 
 from publications.claims import Outcome, judge, same, weigh
 from publications.effects import Difference, Effect, Level, MissingRuns, average, ratio
-from tests.publications.example import EXAMPLE, TABLES
+from publications.levels import Method, better
+from publications.tables import Tables
+from tests.publications.example import ABOUT, EXAMPLE, TABLES, study
 from tests.statistics import shifted, standard_errors
 
 EXPECTED = ("confirmed", "contradicted", "undecided", "contradicted", "not tested", "not tested")
@@ -45,6 +48,23 @@ def test_levels_are_averaged_within_a_seed() -> None:
     assert (found.effect.low, found.effect.high) == pytest.approx((low, high))
     assert "2 levels, from +3.5 ±" in found.numbers and "to +17.5 ±" in found.numbers
     assert [level.name for level in found.effect.levels] == ["level 0", "level 1"]
+
+
+def test_a_claim_about_levels_waits_for_the_last_of_them() -> None:
+    """Of three levels one has not run: where both methods have run, the mean would be over two of them."""
+    key = "data.dataset.name"
+    better_one, other = Method("one"), Method("other")
+    check = better(better_one, other, (key,), "σ")
+    accuracies = {"mnist": [0.9, 0.8, 0.9], "fashion_mnist": [0.8, 0.7, 0.9], "cifar10": [0.4, 0.5, 0.4]}
+    worse = {level: [one - 0.1 for one in values] for level, values in accuracies.items()}
+    tables = Tables(
+        {**ABOUT, "runs": {"one": 9, "other": 9}},
+        {"one": study("one", accuracies, key), "other": study("other", worse, key)},
+    )
+    assert check(tables).outcome is Outcome.CONFIRMED
+    begun = study("other", dict(list(worse.items())[:2]), key)
+    with pytest.raises(MissingRuns, match="the study other lacks 3 of 9 runs"):
+        check(replace(tables, studies={**tables.studies, "other": begun}))
 
 
 def test_only_seeds_that_all_levels_have_count() -> None:

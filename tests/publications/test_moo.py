@@ -59,7 +59,7 @@ def tables() -> Tables:
                     if study == name:
                         runs.append(RunRow(point, seed, 10, numbers))
         studies[name] = StudyTable(name, tuple(runs[0].point), tuple(runs))
-    return Tables({"size": "small"}, studies)
+    return Tables({"size": "small", "runs": {name: len(one.runs) for name, one in studies.items()}}, studies)
 
 
 def test_verdicts_follow_the_runs(tables: Tables) -> None:

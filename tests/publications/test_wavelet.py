@@ -50,7 +50,7 @@ def tables() -> Tables:
         mechanisms = [mechanism for study, mechanism in ACCURACY if study == name]
         runs = [run(name, one, sigma, seed) for one in mechanisms for sigma in ("1", "3") for seed in SEEDS]
         studies[name] = StudyTable(name, tuple(runs[0].point), tuple(runs))
-    return Tables({"size": "small"}, studies)
+    return Tables({"size": "small", "runs": {name: len(one.runs) for name, one in studies.items()}}, studies)
 
 
 def outcomes(tables: Tables) -> dict[str, Outcome]:

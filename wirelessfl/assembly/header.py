@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data
-from wirelessfl.processor import processor_name
+from wirelessfl.processor import processors_of
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.uplink import DigitalLink, SecureAggregation
@@ -22,13 +22,6 @@ from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import GAIN_AXES, JAMMER_AXIS, TraceHeader, scenario_digest, source_attributes
 from wirelessfl.version import package_version
-
-
-def _processor(device: str) -> str:
-    # What rounds the sums of a run: the processor's kind, and the GPU's where training runs on one
-    if device == "cpu":
-        return processor_name()
-    return f"{processor_name()}; {torch.cuda.get_device_name(device)}"
 
 
 def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> TraceHeader:
@@ -52,7 +45,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "package_version": package_version(),
             "torch_version": str(torch.__version__),
-            "processor": _processor(plan.device),
+            "processor": processors_of(plan.device),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
             **source_attributes(outside_sources(scenario)),
