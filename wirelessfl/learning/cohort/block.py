@@ -2,8 +2,8 @@
 
 A copy from memory that is not pinned, and any value that Python reads, makes the host wait until the device has done
 all that was launched before. So whatever a block of clients needs is packed and sent before it is trained, and what is
-reported of it comes back in one piece, both from and to pinned memory. No GPU has run this yet: what is known of it was
-found without one.
+reported of it comes back in one piece, both from and to pinned memory. That nothing else waits is tested on a GPU, with
+``torch.cuda.set_sync_debug_mode``; whether these copies run beside the kernels was not measured.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 On torch's ``meta`` device operations have shapes and no values, and take neither time nor memory. A block that is
 trained there allocates what it would on a GPU, and at its peak as much; only what operations take inside themselves,
-and what an allocator wastes, is not seen. No GPU has confirmed this: on a CPU torch's profiler does.
+and what an allocator wastes, is not seen. It was compared with what torch's profiler sees on a CPU, not on a GPU.
 """
 
 import math
