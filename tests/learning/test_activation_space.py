@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from tests.learning.plain_loop import RandomPopulation
-from tests.learning.test_cohort import compare
+from tests.learning.test_cohort import STREAMS, collect, compare
 from wirelessfl.learning import models
 from wirelessfl.learning.algorithms import FedAvg
 from wirelessfl.learning.batches import Sampling
-from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes
+from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes, train_cohort
 from wirelessfl.learning.cohort.stacked import ActivationSpace, Program, activation_space, compile_program
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD
@@ -99,3 +99,17 @@ def test_an_activation_in_place_changes_no_input() -> None:
     before = inputs.clone()
     program.forward(program.weights([model.initial(0)[None]]), inputs)
     assert torch.equal(inputs, before)
+
+
+def test_products_in_bf16_give_about_the_same_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In later steps, whose outputs are those of the layer before the round and what the steps have added."""
+    monkeypatch.setattr(activation_space, "_LARGE", 0)
+    model, population = FlatModel(network, SHAPE, 3), RandomPopulation(np.array([8, 6]), SHAPE)
+    training = LocalTraining(SGD(0.5), 0.02, batch_size=4, epochs=1)
+    start, clients = model.initial(0), np.arange(2)
+    exact, rough = (
+        collect(list(train_cohort(model, start, population, clients, training, STREAMS, 0, plan)), 2)[0]
+        for plan in (ExecutionPlan(), ExecutionPlan(precision="bf16"))
+    )
+    error = float((rough - exact).norm() / exact.norm())
+    assert rough.dtype == torch.float32 and 1e-5 < error < 0.05

@@ -51,7 +51,7 @@ class RecordedLinear(Layer):
         outputs = (inputs.flatten(0, 1) @ self._weight.T).view(*inputs.shape[:2], -1)
         if now.start:
             seen = self.inputs[:active, : now.start]
-            outputs.baddbmm_(torch.bmm(inputs, seen.mT), weights[0][:, : now.start])
+            outputs = torch.baddbmm(outputs, torch.bmm(inputs, seen.mT), weights[0][:, : now.start])
         if len(weights) > 1:
             outputs += weights[1].unsqueeze(1)
         return outputs, now
@@ -61,7 +61,7 @@ class RecordedLinear(Layer):
         derivative = (delta.flatten(0, 1) @ self._weight).view(*delta.shape[:2], -1)
         if saved.start:
             along = torch.bmm(delta, weights[0][:, : saved.start].mT)
-            derivative.baddbmm_(along, self.inputs[: len(delta), : saved.start])
+            derivative = torch.baddbmm(derivative, along, self.inputs[: len(delta), : saved.start])
         return derivative
 
     def add_gradient(self, saved: slice, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
