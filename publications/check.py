@@ -56,16 +56,11 @@ def check_runs(
     Args:
         paper: The paper.
         tables: Its results in one size.
-        sample: How many runs, spread evenly over all that are there; those of a GPU on a GPU only.
+        sample: How many runs, spread evenly over all that are there.
         work: Folder for their traces.
         tell: Called with a line for each run.
     """
-    known = list(recorded_runs(paper, tables))
-    runs = [one for one in known if one[-1].provenance.trained_on == "cpu" or torch.cuda.is_available()]
-    if len(runs) < len(known):
-        tell(
-            f"{len(known) - len(runs)} of {len(known)} runs were recorded on a GPU, and torch sees none here: left out"
-        )
+    runs = list(recorded_runs(paper, tables))
     chosen = runs if sample >= len(runs) else [runs[at * len(runs) // sample] for at in range(sample)]
     found = []
     for name, design, run, before in chosen:
@@ -80,9 +75,13 @@ def compare_run(design: StudyDesign, run: Run, before: RunRow, work: Path) -> li
     """What differs between a stored run and the same run made again, number by number.
 
     To the last digit under the torch and on the kind of processor with which it was recorded; within `TOLERANCE` under
-    others; to the six digits that were stored where nothing was kept of its origin.
+    others, and on a CPU where torch does not see the GPU that it was recorded on; to the six digits that were stored
+    where nothing was kept of its origin.
     """
-    result = wfl.simulate(run.scenario, work / run.id, pictures=False, **before.provenance.plan)
+    plan = before.provenance.plan
+    if plan:
+        plan["device"] = _device(before.provenance)
+    result = wfl.simulate(run.scenario, work / run.id, pictures=False, **plan)
     point = point_at(design, run.levels)
     again = run_row(point, before.seed, run.id, result.to_dataframe(), result.summary, before.provenance)
     compared = METRICS if before.provenance.kept else [one for one in METRICS if not math.isnan(before.numbers[one])]
@@ -106,13 +105,17 @@ def _torch() -> str:
     return version("torch").partition("+")[0]
 
 
+def _device(recorded: Provenance) -> str:
+    return recorded.trained_on if torch.cuda.is_available() else "cpu"
+
+
 def _elsewhere(recorded: Provenance) -> str | None:
     # What rounds differently here than where a run was recorded, in words
     if not recorded.kept:
         return None
     if recorded.torch != _torch():
         return f"now {_torch()}"
-    if recorded.processor != processors_of(recorded.trained_on):
+    if recorded.processor != processors_of(_device(recorded)):
         return f"on {recorded.processor or 'a processor that was not kept'}"
     return None
 

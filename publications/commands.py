@@ -202,9 +202,9 @@ def table(name: str, out: Path) -> None:
 def check(name: str | None, size: Size | None, sample: int | None, out: Path) -> None:
     """Check the results of the paper NAME, or of all papers: what follows from the runs, and runs against new ones.
 
-    A run that comes out differently in the last digit of any number ends with exit code 4. Under another version of
-    torch than the one it was recorded with, training gives other bits: it is then compared within 1 %, and the line
-    says so.
+    A run that comes out differently in the last digit of any number ends with exit code 4. Another version of torch,
+    another processor or a GPU rounds differently: a run that was recorded with one is then compared within 1 %, and the
+    line says so.
     """
     found = []
     for paper in [find_paper(name)] if name else PAPERS.values():

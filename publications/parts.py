@@ -115,7 +115,7 @@ def _cost(tables: Tables, names: list[str], planned: int) -> dict[str, str]:
     stored = sum(table.stored for table in studies)
     kept = [run.provenance for table in studies for run in table.runs if not math.isnan(run.provenance.seconds)]
     times = [one.seconds for one in kept]
-    devices = ", ".join(device for device, _ in Counter(one.device for one in kept).most_common())
+    devices = "; ".join(device for device, _ in Counter(one.where for one in kept).most_common())
     return {
         "runs": f"{stored} of {planned}" if stored < planned else str(planned),
         "a run, median": duration(float(np.median(times))) if times else ("not run" if not stored else "not recorded"),

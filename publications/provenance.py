@@ -53,6 +53,13 @@ class Provenance:
         return self.device.partition(", ")[0] or "cpu"
 
     @property
+    def where(self) -> str:
+        """Device and threads, a GPU by its name."""
+        _, threads_told, threads = self.device.partition(", ")
+        name = self.processor.rpartition("; ")[2] if self.trained_on == "cuda" else ""
+        return f"{name}, {threads}" if name and threads_told else self.device
+
+    @property
     def source(self) -> tuple[str, str, str, str]:
         """Commit and versions: what decides the numbers of a run on a device."""
         return self.commit, self.version, self.streams, self.torch

@@ -17,11 +17,11 @@ from publications.paper import Paper
 from publications.provenance import UNKNOWN, Provenance
 from publications.results import read_results, read_tables, size_folder
 from publications.studies import PaperStudy
-from publications.tables import METRICS, RunRow, StudyTable, Tables
+from publications.tables import StudyTable, Tables
 from tests.publications.example import ABOUT, EXAMPLE, TABLES
 from wirelessfl.cli import main
 from wirelessfl.processor import processor_name
-from wirelessfl.study import Run, StudyDesign, load_study
+from wirelessfl.study import StudyDesign, load_study
 
 KEY = "training.epochs"
 STUDY = f"base: quickstart\nset: {{rounds: 2, clients.count: 5}}\ngrid: {{{KEY}: [1, 2]}}\nseeds: 2\n"
@@ -93,31 +93,25 @@ def test_a_run_is_made_again_and_compared_number_by_number(design: StudyDesign, 
     assert f"torch 1.0, now {origin.torch}: compared within 1%" in line
 
 
-def test_runs_of_a_gpu_are_left_out_where_there_is_none(
+def test_a_run_of_a_gpu_is_made_again_on_a_cpu_where_there_is_none(
     design: StudyDesign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def row(run: Run, device: str) -> RunRow:
-        origin = Provenance("0123456789ab", "0", "1", "2", device=device)
-        numbers = dict.fromkeys(METRICS, 0.0)
-        return RunRow(point_at(design, run.levels), run.scenario.seed, 2, numbers, run.id, origin)
-
-    def compare(design: StudyDesign, run: Run, before: RunRow, work: Path) -> list[str]:
-        again.append(run.id)
-        return []
-
-    devices = ["cuda, 2 threads", "cpu, 1 thread"] * 2
-    rows = tuple(row(run, device) for run, device in zip(design.runs, devices, strict=True))
-    tables = Tables({**ABOUT, "overrides": []}, {"one": StudyTable("one", (KEY,), rows)})
-    again: list[str] = []
-    monkeypatch.setattr(check, "compare_run", compare)
+    """What rounds otherwise, and no more: the noise on both is the same."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    told: list[str] = []
-    assert check_runs(PAPER, tables, 9, tmp_path, told.append) == []
-    assert again == [design.runs[1].id, design.runs[3].id]
-    assert told[0] == "2 of 4 runs were recorded on a GPU, and torch sees none here: left out"
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a GPU")
-    assert check_runs(PAPER, tables, 9, tmp_path) == [] and len(again) == 6
+    run = design.runs[0]
+    result = wfl.simulate(run.scenario, tmp_path / "before", pictures=False)
+    torch = version("torch").partition("+")[0]
+    origin = Provenance("0123456789ab", "0", "1", torch, "cuda, 2 threads", f"{processor_name()}; a GPU")
+    row = run_row({KEY: "1"}, run.scenario.seed, run.id, result.to_dataframe(), result.summary, origin)
+
+    def again(factor: float) -> list[str]:
+        numbers = {**row.numbers, "test_loss": factor * row.numbers["test_loss"]}
+        table = StudyTable("one", (KEY,), (replace(row, numbers=numbers),))
+        return check_runs(PAPER, Tables({**ABOUT, "overrides": []}, {"one": table}), 1, tmp_path / str(factor))
+
+    assert again(1.005) == []
+    (line,) = again(1.02)
+    assert "; a GPU: compared within 1%" in line
 
 
 @pytest.mark.slow
