@@ -34,11 +34,15 @@ from benchmarks.workloads import (
     rate,
 )
 from wirelessfl.learning import Dataset, Examples, models
+from wirelessfl.learning.cohort import Precision
 from wirelessfl.learning.evaluation import evaluate
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.processor import processor_name
 from wirelessfl.scenario import Scenario
 
 EVALUATION = "evaluation"
+BF16 = "simulator, ideal uplink, bf16"
+_MULTIPLIES_BF16 = "amx_tile" in processor_name()  # matrix instructions, several times as fast as in single precision
 _EVALUATED = 2000
 _MNIST, _CIFAR = (1, 28, 28), (3, 32, 32)
 
@@ -65,6 +69,7 @@ class ImageWorkload:
         samples: of each client.
         private: whether clients train with DP-SGD.
         rounds: of a run.
+        precision: of products and convolutions.
     """
 
     name: str
@@ -75,6 +80,7 @@ class ImageWorkload:
     samples: int = 100
     private: bool = False
     rounds: int = 4
+    precision: Precision = "fp32"
 
     def smaller(self) -> ImageWorkload:
         """The same in tiny, to see that it works."""
@@ -108,6 +114,7 @@ class ImageWorkload:
                 },
                 "uplink": {"kind": "ideal"},
                 "evaluate": {"every": self.rounds},
+                "compute": {"precision": self.precision},
             }
         )
 
@@ -171,17 +178,20 @@ def forward_flops(module: nn.Module, shape: Sequence[int]) -> list[float]:
 
 
 def convolution_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
-    """Every workload, the plain loop and then the simulator; and an evaluation."""
+    """Every workload, the plain loop and then the simulator, also in bf16 where it is made for; and an evaluation."""
     cases = []
     for workload in (each.smaller() if quick else each for each in IMAGE_WORKLOADS):
         runs: dict[str, partial[RoundTimes]] = {
             PLAIN_LOOP: partial(_run_plainly, workload, threads),
             "simulator, ideal uplink": partial(_run, workload, threads),
         }
+        if _MULTIPLIES_BF16 and not workload.private:
+            runs[BF16] = partial(_run, replace(workload, precision="bf16"), threads)
         for name, run in runs.items():
             reference = PLAIN_LOOP if name == PLAIN_LOOP else None
             measure = partial(_measure, runner, run)
-            work = None if workload.private else Work("gemm", workload.gflop)
+            has_peak = name != BF16 and not workload.private  # that of products in single precision
+            work = Work("gemm", workload.gflop) if has_peak else None
             cases.append(Case(workload.name, name, "rounds/s", measure, work, most=3, reference=reference))
     count = 20 if quick else _EVALUATED
     work = Work("gemm", 1e-9 * sum(forward_flops(models.resnet18_gn(_CIFAR, CLASSES), _CIFAR)))
