@@ -13,12 +13,14 @@ from publications.levels import DATASET, DATASETS, Method, all_better, all_level
 from publications.levels import Level as Place
 from publications.moo_methods import (
     DP_SGD,
+    DP_SGD_ONCE,
     DYNAMIC,
     DYNAMIC_EQUAL,
     EPSILON,
     KEYS,
     METHODS,
     MOO,
+    MOO_ONCE,
     MOO_PRIVATE,
     MOO_STEP,
     TEMPERED,
@@ -71,6 +73,16 @@ def _accuracy_text(tables: Tables, method: Method | None, level: Place) -> str:
 
 over = partial(better, keys=KEYS, symbol="ε")
 OTHERS = {name: methods for name, methods in METHODS.items() if name != "DP-FL w/ MOO"}
+
+
+def _ahead_of_dp_sgd(tables: Tables) -> Verdict:
+    """MOO against DP-SGD; where their studies have not ended, by those of one seed."""
+    try:
+        return over(MOO, DP_SGD)(tables)
+    except MissingRuns:
+        if not (_has_run(tables, MOO_ONCE) and _has_run(tables, DP_SGD_ONCE)):
+            raise
+        return over(MOO_ONCE, DP_SGD_ONCE)(tables)
 
 
 def _best(tables: Tables) -> Verdict:
@@ -154,7 +166,7 @@ BASELINES = ("DP-SGD", "DP-SGD-WAV", "dynamic DP", "tempered sigmoid")
 
 CLAIMS = (
     Claim("DP-FL with MOO is the most accurate of the six methods, but on CIFAR-10 at ε = 6.38.", "Table III", _best),
-    Claim("MOO is more accurate than DP-SGD with the same starting norm.", "Table III", over(MOO, DP_SGD)),
+    Claim("MOO is more accurate than DP-SGD with the same starting norm.", "Table III", _ahead_of_dp_sgd),
     Claim("Tempered sigmoids are more accurate than ReLU.", "Table III", over(TEMPERED, DP_SGD)),
     Claim("Dynamic DP is more accurate than DP-SGD.", "Table III", over(DYNAMIC, DP_SGD)),
     Claim("DP-SGD-WAV is more accurate than DP-SGD.", "Table III", over(WAV, DP_SGD)),

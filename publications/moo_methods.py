@@ -23,6 +23,7 @@ DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "w
 FEDAVG, DYNAMIC, TEMPERED, MOO = (Method(name) for name in ("client", "dynamic", "tempered", "moo"))
 DYNAMIC_EQUAL, WEIGHTED, MOO_PRIVATE = (Method(name) for name in ("dynamic-equal", "weighted", "moo-private"))
 MOO_STEP = Method("moo-step")
+MOO_ONCE, DP_SGD_ONCE = Method("moo-once"), Method("sample-once")
 
 METHODS: dict[str, tuple[Method, Method | None]] = {
     "FL w/ DP-SGD": (DP_SGD, DP_SGD),

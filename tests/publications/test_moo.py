@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -73,6 +74,25 @@ def test_verdicts_follow_the_runs(tables: Tables) -> None:
         "At equal accounted ε, MOO is more accurate than DP-SGD.": Outcome.UNDECIDED,
     }
     assert {text: found[text] for text in expected} == expected
+
+
+def test_one_seed_at_the_papers_size_gives_an_effect(tables: Tables) -> None:
+    """Where the study of five seeds has not ended, and the studies of one seed have."""
+
+    def once(name: str, study: str) -> StudyTable:
+        runs = [run for run in tables.studies[study].runs if run.seed == 1 and run.point.get(MECHANISM) != "wavelet"]
+        points = [{key: run.point[key] for key in (DATASET, EPSILON)} for run in runs]
+        rows = tuple(replace(run, point=point) for run, point in zip(runs, points, strict=True))
+        return StudyTable(name, (DATASET, EPSILON), rows)
+
+    begun = replace(tables.studies["moo"], runs=tables.studies["moo"].runs[:5])
+    studies = {"moo-once": once("moo-once", "moo"), "sample-once": once("sample-once", "sample"), "moo": begun}
+    about = {"size": "full", "runs": {"moo": 10, "sample": 20, "moo-once": 2, "sample-once": 2}}
+    claim = next(one for one in MULTI_OBJECTIVE.claims if one.text.startswith("MOO is more accurate than DP-SGD with"))
+    found = judge(claim, Tables(about, studies))
+    assert found.one_seed and found.effect is not None
+    assert found.effect.value == pytest.approx(0.05, abs=0.005)
+    assert judge(claim, Tables(about, {"moo": begun})).outcome is Outcome.NOT_TESTED
 
 
 def test_moo_is_not_best_where_wavelets_are(tables: Tables) -> None:
