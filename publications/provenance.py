@@ -55,9 +55,8 @@ class Provenance:
     @property
     def where(self) -> str:
         """Device and threads, a GPU by its name."""
-        _, threads_told, threads = self.device.partition(", ")
-        name = self.processor.rpartition("; ")[2] if self.trained_on == "cuda" else ""
-        return f"{name}, {threads}" if name and threads_told else self.device
+        _, known, name = self.processor.rpartition("; ")
+        return self.device.replace("cuda", name, 1) if known and self.trained_on == "cuda" else self.device
 
     @property
     def source(self) -> tuple[str, str, str, str]:

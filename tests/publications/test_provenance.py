@@ -35,7 +35,8 @@ def test_a_run_is_made_again_on_as_many_threads() -> None:
 def test_a_gpu_is_told_by_its_name() -> None:
     known = Provenance(device="cuda, 5 threads", processor="a CPU, avx2; NVIDIA H200")
     assert known.where == "NVIDIA H200, 5 threads"
-    for other in (Provenance(device="cpu, 1 thread", processor="a CPU"), Provenance(device="cuda, 2 threads"), UNKNOWN):
+    unnamed = Provenance(device="cuda, 2 threads", processor="a CPU, avx2")
+    for other in (Provenance(device="cpu, 1 thread", processor="a CPU"), unnamed, UNKNOWN):
         assert other.where == other.device
 
 
