@@ -19,7 +19,7 @@ from publications.provenance import Provenance
 from publications.results import Results
 from publications.runner import load_designs
 from publications.tables import METRICS, RunRow, Tables
-from wirelessfl.processor import processors_of
+from wirelessfl.processor import processor_name
 from wirelessfl.study import Run, StudyDesign
 
 TOLERANCE = 0.01
@@ -115,7 +115,7 @@ def _elsewhere(recorded: Provenance) -> str | None:
         return None
     if recorded.torch != _torch():
         return f"now {_torch()}"
-    if recorded.processor != processors_of(_device(recorded)):
+    if recorded.processor != processor_name(_device(recorded)):
         return f"on {recorded.processor or 'a processor that was not kept'}"
     return None
 

@@ -36,3 +36,9 @@ def test_model_and_instructions_are_told(text: str, name: str) -> None:
 
 def test_this_one_has_a_name() -> None:
     assert processor_name()
+
+
+def test_a_gpu_is_told_behind_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"a GPU at {device}")
+    assert processor_name("cuda") == f"{processor_name()}; a GPU at cuda"
+    processor_name.cache_clear()

@@ -12,18 +12,19 @@ _VECTORS = ("amx_tile", "avx512f", "avx2", "asimd")
 
 
 @cache
-def processor_name() -> str:
-    """Name, family, model and widest vector instructions of the processor, as far as the system tells."""
+def processor_name(device: str = "cpu") -> str:
+    """Name, family, model and widest vector instructions of the processor, as far as the system tells.
+
+    Args:
+        device: Where training runs; behind a semicolon comes the name of the GPU for ``cuda``.
+    """
+    if device != "cpu":
+        return f"{processor_name()}; {torch.cuda.get_device_name(device)}"
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         text = ""
     return name_of(text) or platform.processor() or platform.machine()
-
-
-def processors_of(device: str) -> str:
-    """What rounds the sums of a run: the kind of the processor, and the GPU's name where training runs on one."""
-    return processor_name() if device == "cpu" else f"{processor_name()}; {torch.cuda.get_device_name(device)}"
 
 
 def name_of(cpuinfo: str) -> str:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data
-from wirelessfl.processor import processors_of
+from wirelessfl.processor import processor_name
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.uplink import DigitalLink, SecureAggregation
@@ -45,7 +45,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "package_version": package_version(),
             "torch_version": str(torch.__version__),
-            "processor": processors_of(plan.device),
+            "processor": processor_name(plan.device),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
             **source_attributes(outside_sources(scenario)),
