@@ -102,7 +102,10 @@ def test_an_activation_in_place_changes_no_input() -> None:
 
 
 def test_products_in_bf16_give_about_the_same_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In later steps, whose outputs are those of the layer before the round and what the steps have added."""
+    """In a later step, whose outputs are those of the layer before the round and what steps have added.
+
+    Within the tolerance of the guide for bf16.
+    """
     monkeypatch.setattr(activation_space, "_LARGE", 0)
     model, population = FlatModel(network, SHAPE, 3), RandomPopulation(np.array([8, 6]), SHAPE)
     training = LocalTraining(SGD(0.5), 0.02, batch_size=4, epochs=1)

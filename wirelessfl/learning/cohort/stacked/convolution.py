@@ -51,14 +51,15 @@ class Conv2d(TrainedLayer):
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
         kernels = weights[0].flatten(0, 1)
         if multiplies_patches(inputs):
-            return self._product(weights, inputs), (inputs, kernels)
-        biases = weights[1].flatten() if self.has_bias else None
-        outputs = functional.conv2d(
-            inputs, kernels, biases, self.stride, self.padding, self.dilation, groups=len(weights[0])
-        )
+            outputs = self._product(weights, inputs)
+        else:
+            biases = weights[1].flatten() if self.has_bias else None
+            settings = self.stride, self.padding, self.dilation, len(weights[0])
+            outputs = functional.conv2d(inputs, kernels, biases, *settings)
         return outputs, (inputs, kernels)
 
     def _product(self, weights: Weights, images: Tensor) -> Tensor:
+        # The outputs (B, k · O, rows, columns) as one batched product of patches and kernels
         clients, size = len(weights[0]), self._size(images)
         patches = self._patches(images, size).flatten(1, 2)
         kernels = self._by_place(weights[0]).transpose(1, 2)
