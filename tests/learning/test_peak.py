@@ -27,6 +27,7 @@ from wirelessfl.learning.cohort import (
     client_bytes,
     general,
     gradients,
+    patches,
     train_cohort,
 )
 from wirelessfl.learning.cohort.block import BlockData
@@ -119,7 +120,9 @@ def test_the_peak_is_that_of_the_profiler(
     name: str, how: str, optimizer: Optimizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gradients, "_ELSEWHERE", 8 * 2**20)  # form as many gradients at a time as a CPU does
-    monkeypatch.setattr(convolution, "multiplies_patches", lambda images: True)  # on this CPU as on a GPU
+    monkeypatch.setattr(convolution.Conv2d, "multiplies_patches", lambda *_: True)  # on this CPU as on a GPU
+    monkeypatch.setattr(convolution, "holds", lambda _: False)
+    monkeypatch.setattr(patches, "kernel", lambda: None)
     build, shape = MODELS[name]
     model = FlatModel(build, shape, 10)
     training = LocalTraining(optimizer, 0.1, batch_size=8, steps=2)

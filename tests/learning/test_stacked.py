@@ -17,6 +17,7 @@ from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.execution import full_precision, precision_scope
+from wirelessfl.learning.cohort.patches import KernelGeometry
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun
 from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program, convolution
 from wirelessfl.learning.flat import FlatModel
@@ -165,14 +166,19 @@ def test_the_general_engine_takes_what_is_left(name: str) -> None:
         torch.testing.assert_close(update, -0.1 * torch.autograd.grad(loss, at)[0], rtol=1e-9, atol=1e-12)
 
 
-def test_convolutions_multiply_patches_in_single_precision_on_a_gpu_only() -> None:
+def test_convolutions_multiply_patches_of_few_positions_and_in_full_precision_on_a_gpu() -> None:
+    layer = convolution.Conv2d(3, 32, KernelGeometry((4, 4), (2, 2), (0, 0), (1, 1)), has_bias=True)
     here, there = torch.zeros(1), torch.zeros(1, device="meta")
-    assert not convolution.multiplies_patches(here)
-    assert convolution.multiplies_patches(there)
+    assert layer.multiplies_patches(here, 16)
+    assert not layer.multiplies_patches(here, 17)
+    assert layer.multiplies_patches(there, 17)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not layer.multiplies_patches(here, 16)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
-        assert not convolution.multiplies_patches(there)
+        assert not layer.multiplies_patches(there, 17)
+        assert layer.multiplies_patches(here, 16)
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -203,8 +209,8 @@ def program_of(model: FlatModel) -> Program:
 
 @pytest.fixture(params=["grouped", "patches"])
 def convolutions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Convolutions as on a CPU, and as on a GPU in single precision."""
-    monkeypatch.setattr(convolution, "multiplies_patches", lambda images: request.param == "patches")
+    """Convolutions as on a CPU, and as of few positions there or on a GPU in single precision."""
+    monkeypatch.setattr(convolution.Conv2d, "multiplies_patches", lambda *_: request.param == "patches")
 
 
 @pytest.mark.usefixtures("convolutions")
@@ -250,7 +256,8 @@ def test_per_sample_norms_and_sums_of_every_layer(name: str) -> None:
     training = LocalTraining(SGD(), 0.1, batch_size=8, epochs=1)
     data = block_data(population, training)
     start = model.initial(4).double()
-    samples = StackedModels(program_of(model), start, data).samples(data.batches[0])
+    models = StackedModels(program_of(model), start, data)
+    samples = models.samples(data.batches[0])
     inputs, targets = data.inputs_of(data.batches[0]), data.batches[0].targets
     expected = sample_gradients(model, start.expand(CLIENTS, -1), inputs, targets) * samples.present[..., None]
     pieces = torch.split(expected, model.sizes, dim=-1)
@@ -268,6 +275,11 @@ def test_per_sample_norms_and_sums_of_every_layer(name: str) -> None:
     torch.testing.assert_close(samples.weighted_sum(flat), torch.einsum("kb,kbd->kd", flat, expected))
     each = [torch.einsum("kb,kbd->kd", layered[..., i].nan_to_num(), piece) for i, piece in enumerate(pieces)]
     torch.testing.assert_close(samples.weighted_sum(layered), torch.cat(each, dim=1))
+    without_norms = models.samples(data.batches[0])  # of which nothing is held
+    torch.testing.assert_close(without_norms.weighted_sum(layered), torch.cat(each, dim=1))
+    into = torch.rand(CLIENTS, model.dimension).double()
+    both = 0.3 * into + torch.einsum("kb,kbd->kd", flat, expected)
+    torch.testing.assert_close(samples.weighted_sum(flat, into, decay=0.3), both)
 
 
 def block_data(population: RandomPopulation, training: LocalTraining) -> BlockData:

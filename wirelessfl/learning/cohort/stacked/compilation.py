@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from wirelessfl.learning.cohort.patches import KernelGeometry
 from wirelessfl.learning.cohort.stacked import layers, spatial
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.cohort.stacked.layers import Layer, TrainedLayer
@@ -115,10 +116,7 @@ def _conv2d(module: nn.Conv2d) -> Layer | None:
     return Conv2d(
         module.in_channels,
         module.out_channels,
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
-        _pair(module.dilation),
+        KernelGeometry(*map(_pair, (module.kernel_size, module.stride, module.padding, module.dilation))),
         module.bias is not None,
     )
 

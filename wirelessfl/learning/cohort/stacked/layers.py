@@ -6,7 +6,7 @@ Of k clients each has parameters of its own and a batch of B samples.
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,22 @@ from wirelessfl.learning.cohort.gradients import add_product, add_to
 
 Saved: TypeAlias = Any  # what a layer keeps from forward for backward; its own business
 Weights: TypeAlias = Sequence[Tensor]  # its parameters (k, *shape), in the module's order
+
+
+class HeldGradients(NamedTuple):
+    """Per-sample gradients by one parameter that are held between their norms and their weighted sum.
+
+    Attributes:
+        rows: (k, B, n), the elements in any order.
+        arranged: From (..., n) to (..., *shape) of the parameter.
+    """
+
+    rows: Tensor
+    arranged: Callable[[Tensor], Tensor]
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """(k, *shape) Σ_b of client i's sample b times ``weights[i, b]``."""
+        return self.arranged(torch.bmm(weights.unsqueeze(1), self.rows).squeeze(1))
 
 
 class Layer(Protocol):
@@ -50,6 +66,10 @@ class TrainedLayer(Layer, Protocol):
 
     def squared_norms(self, saved: Saved, delta: Tensor) -> list[Tensor]:
         """(k, B) squared norm of each sample's gradient by each parameter (Goodfellow 2015 for linear layers)."""
+
+    def held_gradients(self, saved: Saved, delta: Tensor) -> list[HeldGradients] | None:
+        """The gradients by each parameter, where norms need them anyway and memory has room; by default None."""
+        return None
 
     def products(self, saved: Saved, delta: Tensor) -> list[tuple[Tensor, Tensor]] | None:
         """Of each parameter the gradients as outer products (k, B, m), (k, B, n); by default None: they are none."""

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import cycle, islice
 from typing import NamedTuple, cast
 
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.gradients import SampleGradients, formed_in_parts
+from wirelessfl.learning.cohort.gradients import SampleGradients, add_to, formed_in_parts
 from wirelessfl.learning.cohort.run import LocalModels, MatrixModels
-from wirelessfl.learning.cohort.stacked.layers import Layer, Saved, TrainedLayer, Weights
+from wirelessfl.learning.cohort.stacked.layers import HeldGradients, Layer, Saved, TrainedLayer, Weights, squared_norm
 from wirelessfl.learning.flat import losses_and_derivative
 
 
@@ -172,6 +172,7 @@ class StackedSampleGradients(SampleGradients):
     records: list[Record]
     present: Tensor
     losses: Tensor
+    _held: dict[int, list[HeldGradients]] = field(default_factory=dict, init=False)
 
     @property
     @override
@@ -180,19 +181,30 @@ class StackedSampleGradients(SampleGradients):
 
     @override
     def squared_norms(self) -> Tensor:
-        return torch.stack([norm for r in self.records for norm in r.layer.squared_norms(r.saved, r.delta)], dim=-1)
+        norms: list[Tensor] = []
+        for record in self.records:
+            held = record.layer.held_gradients(record.saved, record.delta)
+            if held is None:
+                norms += record.layer.squared_norms(record.saved, record.delta)
+            else:
+                self._held[record.position] = held
+                norms += [squared_norm(gradients.rows) for gradients in held]
+        return torch.stack(norms, dim=-1)
 
     @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
         total = weights.new_empty(len(weights), self.dimension) if into is None else into
-        columns = None if weights.ndim == 2 else iter(weights.unbind(-1))
+        columns = cycle([weights]) if weights.ndim == 2 else iter(weights.unbind(-1))
         for record, own in zip(self.records, filter(None, self.program.weights([total])), strict=True):
-            if columns is None:
-                deltas = [record.layer.weighted(record.delta, weights)] * len(own)
-            else:
-                deltas = [record.layer.weighted(record.delta, column) for column in islice(columns, len(own))]
-            record.layer.add_gradient(record.saved, deltas, own, decay)
+            by_parameter = list(islice(columns, len(own)))
+            if (held := self._held.get(record.position)) is not None:
+                for gradients, column, place in zip(held, by_parameter, own, strict=True):
+                    add_to(place, gradients.weighted_sum(column), decay)
+                continue
+            distinct = by_parameter[:1] if weights.ndim == 2 else by_parameter
+            deltas = [record.layer.weighted(record.delta, column) for column in distinct]
+            record.layer.add_gradient(record.saved, deltas * (len(own) // len(deltas)), own, decay)
         return total
 
     @override
