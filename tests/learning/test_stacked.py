@@ -17,6 +17,7 @@ from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.execution import full_precision, precision_scope
+from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.patches import KernelGeometry
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun
 from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program, convolution
@@ -275,6 +276,10 @@ def test_per_sample_norms_and_sums_of_every_layer(name: str) -> None:
     torch.testing.assert_close(samples.weighted_sum(flat), torch.einsum("kb,kbd->kd", flat, expected))
     each = [torch.einsum("kb,kbd->kd", layered[..., i].nan_to_num(), piece) for i, piece in enumerate(pieces)]
     torch.testing.assert_close(samples.weighted_sum(layered), torch.cat(each, dim=1))
+    vectors = torch.randn(CLIENTS, model.dimension).double()
+    inner = torch.einsum("kbd,kd->kb", expected, vectors)
+    torch.testing.assert_close(samples.inner_products(vectors) * samples.present, inner)
+    torch.testing.assert_close(SampleGradients.inner_products(samples, vectors) * samples.present, inner)
     without_norms = models.samples(data.batches[0])  # of which nothing is held
     torch.testing.assert_close(without_norms.weighted_sum(layered), torch.cat(each, dim=1))
     into = torch.rand(CLIENTS, model.dimension).double()

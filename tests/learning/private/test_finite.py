@@ -26,6 +26,9 @@ class Formed:
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         raise AssertionError("zero times infinity")
 
+    def inner_products(self, vectors: Tensor) -> Tensor:
+        raise AssertionError("nobody asks for them")
+
     def products(self) -> None:
         return None
 

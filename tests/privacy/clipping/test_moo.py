@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.privacy.clipping.examples import everyone, step_of, vectors
 from wirelessfl.privacy.clipping import PrivateMooClipping, PublishedMooClipping, SampleMooClipping, moo_clip
-from wirelessfl.privacy.clipping.adaptive import SMALLEST_CLIP
+from wirelessfl.privacy.clipping.adaptive import SMALLEST_CLIP, moo_clips
 from wirelessfl.privacy.clipping.conformance import ExampleStep, samples_of
 
 
@@ -164,6 +164,24 @@ def test_the_fall_of_a_sample_is_the_derivative_of_its_loss_in_the_clip() -> Non
             one.inputs, one.targets = task.inputs[[b]], task.targets[[b]]
             losses.append(one.loss(stepped(shift)))
         assert float(falls[b]) == pytest.approx(-(losses[0] - losses[1]) / (2 * width), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_clips_after_each_sample_are_those_of_single_updates_bit_for_bit(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(5)
+    falls = torch.randn(7, 40, generator=generator, dtype=dtype) * torch.logspace(-4, 1, 7, dtype=dtype)[:, None]
+    falls[2, 3], falls[3, 4], falls[4, 5] = torch.nan, torch.inf, -torch.inf
+    present = torch.rand(7, 40, generator=generator) < 0.8
+    start = torch.linspace(1e-3, 2.0, 7, dtype=dtype)
+    found = moo_clips(start, falls, present, 0.1, 0.03)
+    clip_norm, floors = start, 0
+    for b in range(40):
+        clip_norm = torch.where(present[:, b], moo_clip(clip_norm, falls[:, b], 0.1, 0.03), clip_norm)
+        assert torch.equal(found[:, b], clip_norm)
+        floors += int((clip_norm == SMALLEST_CLIP).sum())
+    assert found.dtype == dtype
+    assert 0 < floors < 7 * 40
+    assert torch.equal(start, torch.linspace(1e-3, 2.0, 7, dtype=dtype))
 
 
 def test_private_feedback_by_hand() -> None:

@@ -43,6 +43,16 @@ class SampleGradients(Protocol):
             decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
         """
 
+    def inner_products(self, vectors: Tensor) -> Tensor:
+        """(k, B) inner products ⟨∇ℓ_b, v⟩ of a client's gradients with its vector v (k, d); arbitrary in padding.
+
+        By default the gradients are formed, a few at a time.
+        """
+        total = self.losses.new_empty(self.present.shape, dtype=vectors.dtype)
+        for part, formed in self.formed():
+            total[:, part] = torch.bmm(formed, vectors[:, :, None])[:, :, 0]
+        return total
+
     def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
         """The gradients as outer products, where every parameter's part is one: in models of linear layers.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -68,8 +67,7 @@ class PrivateGradients(GradientTransform):
         # Nearly always none is: elsewhere than on a CPU that is assumed, and a block where it is wrong repeated.
         without_some = context.reads_values and bool(broken.any())
         weighted_sum = FiniteGradients(gradients, broken).weighted_sum if without_some else gradients.weighted_sum
-        inner = partial(inner_products, gradients)
-        samples = Samples(squared_norms, gradients.present, weighted_sum, inner)
+        samples = Samples(squared_norms, gradients.present, weighted_sum, gradients.inner_products)
         clipped = given("clipping", self.clipping, "clip", self.clipping.clip(samples, state, context), Clipped)
         each = context.divisor.shape
         weights = clipped.weights
@@ -164,24 +162,6 @@ class _UndrawnOnMeans(_Undrawn):
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         return torch.zeros_like(sensitivity)
-
-
-def inner_products(gradients: SampleGradients, vectors: Tensor) -> Tensor:
-    """(k, B) inner products of the gradients of each client's samples with its vector (k, d).
-
-    Of outer products none is formed; of others, as in convolutions, all are, a few at a time. Arbitrary in padding.
-    """
-    total = gradients.losses.new_zeros(gradients.present.shape, dtype=vectors.dtype)
-    pairs = gradients.products()
-    if pairs is None:
-        for part, formed in gradients.formed():
-            total[:, part] = torch.bmm(formed, vectors[:, :, None])[:, :, 0]
-        return total
-    of_parameters = torch.split(vectors, list(gradients.sizes), dim=1)
-    for (left, right), own in zip(pairs, of_parameters, strict=True):
-        matrix = own.reshape(len(own), left.shape[-1], right.shape[-1])
-        total += (torch.bmm(right, matrix.mT) * left).sum(-1)
-    return total
 
 
 def not_finite(squared_norms: Tensor, present: Tensor) -> Tensor:

@@ -140,11 +140,21 @@ class Conv2d(TrainedLayer):
         return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
 
     @override
+    def inner_products(self, saved: _Pass, delta: Tensor, vectors: Weights) -> list[Tensor]:
+        images, _, patches = saved
+        if patches is None:
+            outputs, _ = self.forward(vectors, images)
+        else:
+            rows = self._products(vectors, patches.flatten(1, 2))
+            outputs = _interleaved(rows.view(*patches.shape[:2], *delta.shape[2:], self.filters))
+        return [split_channels(outputs * delta, len(vectors[0])).sum((2, 3, 4)).T]
+
+    @override
     def sample_gradients(self, saved: _Pass, delta: Tensor, part: slice) -> list[Tensor]:
         return [gradients.arranged(gradients.rows) for gradients in self._formed(saved, delta, part)]
 
     def _formed(self, saved: _Pass, delta: Tensor, part: slice) -> list[HeldGradients]:
-        outputs, patches = self._by_position(delta[part]), self._patches_of(saved, part)
+        outputs, patches = self._by_position(delta[part]).contiguous(), self._patches_of(saved, part)
         of_kernel = torch.matmul(outputs.transpose(2, 3), patches).flatten(2)
         held = [HeldGradients(of_kernel, lambda rows: self._as_kernels(rows.view(*rows.shape[:-1], self.filters, -1)))]
         return [*held, HeldGradients(outputs.sum(2), lambda rows: rows)] if self.has_bias else held

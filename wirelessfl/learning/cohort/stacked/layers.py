@@ -71,6 +71,12 @@ class TrainedLayer(Layer, Protocol):
         """The gradients by each parameter, where norms need them anyway and memory has room; by default None."""
         return None
 
+    def inner_products(self, saved: Saved, delta: Tensor, vectors: Weights) -> list[Tensor]:
+        """Inner products (k, B) of each sample's gradient with ``vectors``, of the parameters' shapes; to be added up.
+
+        Outputs are linear in the parameters: what counts is those at ``vectors``, times the derivatives by the outputs.
+        """
+
     def products(self, saved: Saved, delta: Tensor) -> list[tuple[Tensor, Tensor]] | None:
         """Of each parameter the gradients as outer products (k, B, m), (k, B, n); by default None: they are none."""
         return None
@@ -144,6 +150,11 @@ class Linear(TrainedLayer):
         of_delta = squared_norm(delta)  # ‖δ_b xᵀ_b‖² = ‖δ_b‖² ‖x_b‖²
         of_weight = of_delta * squared_norm(saved)
         return [of_weight, of_delta] if self.has_bias else [of_weight]
+
+    @override
+    def inner_products(self, saved: Tensor, delta: Tensor, vectors: Weights) -> list[Tensor]:
+        of_weight = (torch.bmm(saved, vectors[0].mT) * delta).sum(-1)
+        return [of_weight, (vectors[1].unsqueeze(1) * delta).sum(-1)] if self.has_bias else [of_weight]
 
     @override
     def products(self, saved: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -208,6 +208,14 @@ class StackedSampleGradients(SampleGradients):
         return total
 
     @override
+    def inner_products(self, vectors: Tensor) -> Tensor:
+        total = self.losses.new_zeros(self.present.shape, dtype=vectors.dtype)
+        for record, own in zip(self.records, filter(None, self.program.weights([vectors])), strict=True):
+            for products in record.layer.inner_products(record.saved, record.delta, own):
+                total += products
+        return total
+
+    @override
     def products(self) -> list[tuple[Tensor, Tensor]] | None:
         of_layers = [record.layer.products(record.saved, record.delta) for record in self.records]
         known = [products for products in of_layers if products is not None]

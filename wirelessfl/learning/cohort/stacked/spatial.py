@@ -150,6 +150,12 @@ class GroupNorm(TrainedLayer):
         return [squared_norm(gradient) for gradient in self.sample_gradients(saved, delta, slice(None))]
 
     @override
+    def inner_products(self, saved: _Pass, delta: Tensor, vectors: Weights) -> list[Tensor]:
+        gamma, beta = (vector.reshape(-1, 1, 1) for vector in vectors)
+        outputs = saved[0].flatten(1, 2) * gamma + beta
+        return [split_channels(outputs * delta, len(vectors[0])).sum((2, 3, 4)).T]
+
+    @override
     def sample_gradients(self, saved: _Pass, delta: Tensor, part: slice) -> list[Tensor]:
         normal, scale = saved
         of_gamma = (delta[part] * normal[part].flatten(1, 2)).sum((2, 3))
