@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from wirelessfl.learning.cohort import patches
+from tests.learning.plain_loop import RandomPopulation
+from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, patches, train_cohort
 from wirelessfl.learning.cohort.patches import KernelGeometry, kernel, patches_of, sums_over_patches
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.optimizers import SGD
+from wirelessfl.learning.private import PrivateGradients
+from wirelessfl.privacy.clipping import Constant, SampleMooClipping
+from wirelessfl.privacy.mechanisms import GaussianMechanism
+from wirelessfl.streams import Streams
 
 CLIENTS, SAMPLES, IMAGE = 3, 2, (13, 12)
 GEOMETRIES = [
@@ -71,6 +80,7 @@ def test_patches_are_those_of_unfold(geometry: KernelGeometry, channels: int) ->
         images = images_of(channels, order, dtype)
         found = patches_of(geometry, images)
         assert found.dtype == dtype
+        assert found.is_contiguous()
         assert torch.equal(found, unfolded(geometry, images)), order
 
 
@@ -84,6 +94,7 @@ def test_sums_over_patches_are_those_of_fold(geometry: KernelGeometry, channels:
     torch.testing.assert_close(sums_over_patches(geometry, values.double(), IMAGE), expected, rtol=1e-12, atol=1e-12)
     found = sums_over_patches(geometry, values, IMAGE)
     torch.testing.assert_close(found, expected.float(), rtol=1e-5, atol=1e-5)
+    assert found.permute(1, 2, 3, 0, 4).is_contiguous()
 
 
 @pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled")
@@ -99,6 +110,58 @@ def test_the_kernel_gives_the_numbers_of_torch_bit_for_bit(
     monkeypatch.setattr(patches, "kernel", lambda: None)
     assert torch.equal(compiled, sums_over_patches(geometry, values, IMAGE))
     assert torch.equal(turned, compiled)
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int]]] = {
+    "padding before many filters": (
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 32, 3, padding=1), nn.GroupNorm(8, 32), nn.Conv2d(32, 64, 3, padding=1), nn.Flatten(),
+            nn.Linear(1024, 4),
+        ),
+        (3, 4, 4),
+    ),
+    "a kernel as wide as the image": (
+        lambda: nn.Sequential(nn.Conv2d(31, 8, (4, 6), (2, 3), (1, 0)), nn.Flatten(), nn.Linear(32, 4)),
+        (31, 9, 6),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled")
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("private", [False, True], ids=["plain", "private"])
+def test_networks_train_to_the_same_bits_without_the_kernel(
+    name: str, private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, shape = NETWORKS[name]
+    model = FlatModel(build, shape, 4)
+    population = RandomPopulation(np.array([8, 5, 8]), shape, 4)
+    training = LocalTraining(SGD(0.5), 0.1, batch_size=4, epochs=1)
+    transform = PrivateGradients(SampleMooClipping(0.5, 0.1, 1e-2), GaussianMechanism(Constant(1.0)))
+
+    def updates() -> Tensor:
+        plan = ExecutionPlan(chunk=2, threads=1)
+        cohort = model.initial(1), population, np.arange(3), training, Streams(3), 1, plan
+        return torch.cat([block.updates for block in train_cohort(model, *cohort, transform if private else None)])
+
+    compiled = updates()
+    monkeypatch.setattr(patches, "kernel", lambda: None)
+    assert torch.equal(updates(), compiled)
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_the_default_of_torch_does_not_matter(dtype: torch.dtype) -> None:
+    images = images_of(3, "interleaved")
+    expected = patches_of(GEOMETRIES[1], images)
+    kernel.cache_clear()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        assert kernel() is not None
+        assert torch.equal(patches_of(GEOMETRIES[1], images), expected)
+    finally:
+        torch.set_default_dtype(before)
 
 
 def test_a_kernel_that_gives_other_numbers_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

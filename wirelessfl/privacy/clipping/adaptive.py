@@ -168,7 +168,7 @@ class SampleMooClipping(_Moo):
     @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
         last = state["clip_norm"]
-        direction = state["rest"].addcdiv_(released, last[:, None]).div_(step.divisor[:, None])
+        direction = torch.addcdiv(state["rest"], released, last[:, None]).div_(step.divisor[:, None])
         return {"clip_norm": last, "direction": direction}
 
 
@@ -237,8 +237,7 @@ class PublishedMooClipping(_Moo):
     @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
         clip_norm = state["clip_norm"]
-        unclipped = state["unclipped"]
-        direction = torch.sub(released, unclipped, out=unclipped).div_((step.divisor * clip_norm)[:, None])
+        direction = (released - state["unclipped"]).div_((step.divisor * clip_norm)[:, None])
         return {"clip_norm": clip_norm, "direction": direction}
 
 

@@ -104,8 +104,10 @@ def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1),
             gradients, present = _example_gradients(parts, generator)
             clipped = _check_step(rule, gradients, present, parts, state, step)
             released = torch.randn(_CLIENTS, sum(parts), generator=generator, dtype=torch.float64)
+            given = {name: rows.clone() for name, rows in clipped.state.items()} | {"released": released.clone()}
             before, state = state, rule.learn(released, clipped.state, step)
             _check_rows(state, before, "learn")
+            _require_equal(clipped.state | {"released": released}, given, "learn changes what it is given")
 
 
 def samples_of(gradients: Tensor, present: Tensor, parts: Sequence[int]) -> Samples:

@@ -75,7 +75,8 @@ def kernel() -> ctypes.CDLL | None:
 def _compiled_agrees(library: ctypes.CDLL) -> bool:
     # A library may be left over from an older source
     geometry = KernelGeometry(size=(3, 2), stride=(2, 1), padding=(0, 0), dilation=(1, 2))
-    images = torch.linspace(-1.3, 1.7, 2 * 3 * 5 * 6 * 4).cos().view(2, 3, 5, 6, 4)
+    numbers = torch.linspace(-1.3, 1.7, 2 * 3 * 5 * 6 * 4, dtype=torch.float32, device="cpu")
+    images = numbers.cos().view(2, 3, 5, 6, 4)
     patches = copy_portably(geometry, images)
     values = patches.view(2, 3, *geometry.positions_inside((5, 6)), 3, 2, 4)
     sums = _add_compiled(library, geometry, values, (5, 6))

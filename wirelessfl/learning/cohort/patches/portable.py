@@ -1,4 +1,7 @@
-"""The copies and sums of ``kernel.c`` by torch, on any device and in any precision."""
+"""The copies and sums of ``kernel.c`` by torch, on any device and in any precision.
+
+They lie in memory as those of the kernel do: the products that follow round by it.
+"""
 
 from itertools import product
 
@@ -15,7 +18,7 @@ def copy_portably(geometry: KernelGeometry, images: Tensor) -> Tensor:
         (*images.shape[:2], *geometry.positions_inside(images.shape[2:4]), *geometry.size, images.shape[4]),
         (client, sample, row * down, column * right, row * below, column * beside, channel),
     )
-    return windows.flatten(4).flatten(2, 3)
+    return windows.contiguous().flatten(4).flatten(2, 3)
 
 
 def add_portably(geometry: KernelGeometry, values: Tensor, image: Pair) -> Tensor:
@@ -27,4 +30,4 @@ def add_portably(geometry: KernelGeometry, values: Tensor, image: Pair) -> Tenso
     for row, column in product(*map(range, geometry.size)):
         under = padded[:, row * below :: down, column * beside :: right][:, :rows, :columns]
         under.add_(values[:, :, :, :, row, column].permute(1, 2, 3, 0, 4))
-    return padded[:, above : above + height, left : left + width].permute(3, 0, 1, 2, 4)
+    return padded[:, above : above + height, left : left + width].contiguous().permute(3, 0, 1, 2, 4)

@@ -68,8 +68,9 @@ def kernel() -> ctypes.CDLL | None:
 
 def _compiled_agrees(library: ctypes.CDLL) -> bool:
     dimension = 77
-    numbers = torch.linspace(-1.3, 1.7, 2 * coefficients_needed(dimension)).cos().view(2, -1)
-    found, expected = (torch.full((2, dimension), 0.3) for _ in range(2))
+    count = 2 * coefficients_needed(dimension)
+    numbers = torch.linspace(-1.3, 1.7, count, dtype=torch.float32, device="cpu").cos().view(2, -1)
+    found, expected = (numbers.new_full((2, dimension), 0.3) for _ in range(2))
     _add_compiled(library, found, numbers)
     add_portably(expected, numbers)
     return torch.equal(found, expected)
@@ -77,7 +78,7 @@ def _compiled_agrees(library: ctypes.CDLL) -> bool:
 
 def _add_compiled(library: ctypes.CDLL, out: Tensor, coefficients: Tensor) -> None:
     length = padded_length(out.shape[1])
-    means = torch.empty(length + 4)
+    means = out.new_empty(length + 4)
     library.wirelessfl_add_inverse_haar(
         out.data_ptr(),
         *(len(out), out.stride(0), out.shape[1]),
