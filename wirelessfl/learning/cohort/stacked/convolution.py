@@ -1,7 +1,7 @@
 """Convolutions of all clients at once: as one grouped convolution, or as matrix products of patches.
 
 Which is faster depends on device and size. On a CPU grouped convolutions are, but where outputs have many channels and
-few positions: their patches are few, and products take half to all of the time. cuDNN's grouped convolution in single
+few positions: their patches are few, and products mostly take less time. cuDNN's grouped convolution in single
 precision takes several times as long as the products, the copies of the patches included: with it a round of
 ``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200 (``docs/how-to/gpu.md``). With TF32 it is faster for most
 layers.
@@ -22,7 +22,7 @@ from wirelessfl.learning.cohort.patches import KernelGeometry, patches_of, sums_
 from wirelessfl.learning.cohort.stacked.layers import HeldGradients, TrainedLayer, Weights, squared_norm
 from wirelessfl.learning.cohort.stacked.spatial import aten, split_channels, weighted_images
 
-_FEW = 2  # filters for each position: with fewer, products take up to a fifth longer than grouped convolutions
+_FEW = 2  # filters for each position: with fewer, grouped convolutions were faster for most sizes that were tried
 
 _Pass = tuple[Tensor, Tensor, Tensor | None]
 
@@ -60,9 +60,9 @@ class Conv2d(TrainedLayer):
         device = images.device.type
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             return False
-        return (
-            _FEW * positions <= self.filters if device == "cpu" else torch.get_float32_matmul_precision() == "highest"
-        )
+        if device == "cpu":
+            return _FEW * positions <= self.filters
+        return torch.get_float32_matmul_precision() == "highest"
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import cycle, islice
+from itertools import islice
 from typing import NamedTuple, cast
 
 import torch
@@ -195,16 +195,18 @@ class StackedSampleGradients(SampleGradients):
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
         total = weights.new_empty(len(weights), self.dimension) if into is None else into
-        columns = cycle([weights]) if weights.ndim == 2 else iter(weights.unbind(-1))
+        columns = None if weights.ndim == 2 else iter(weights.unbind(-1))
         for record, own in zip(self.records, filter(None, self.program.weights([total])), strict=True):
-            by_parameter = list(islice(columns, len(own)))
+            by_parameter = [weights] * len(own) if columns is None else list(islice(columns, len(own)))
             if (held := self._held.get(record.position)) is not None:
-                for gradients, column, place in zip(held, by_parameter, own, strict=True):
-                    add_to(place, gradients.weighted_sum(column), decay)
-                continue
-            distinct = by_parameter[:1] if weights.ndim == 2 else by_parameter
-            deltas = [record.layer.weighted(record.delta, column) for column in distinct]
-            record.layer.add_gradient(record.saved, deltas * (len(own) // len(deltas)), own, decay)
+                for gradients, each, place in zip(held, by_parameter, own, strict=True):
+                    add_to(place, gradients.weighted_sum(each), decay)
+            elif columns is None:
+                deltas = [record.layer.weighted(record.delta, weights)] * len(own)
+                record.layer.add_gradient(record.saved, deltas, own, decay)
+            else:
+                deltas = [record.layer.weighted(record.delta, each) for each in by_parameter]
+                record.layer.add_gradient(record.saved, deltas, own, decay)
         return total
 
     @override
