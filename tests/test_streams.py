@@ -72,15 +72,6 @@ def test_long_draws_hold_the_numbers_of_short_ones(count: int) -> None:
         np.testing.assert_array_equal(later.normal(count)[at], expected.normal(count)[0])
 
 
-def test_generators_of_many_nodes_are_those_of_each() -> None:
-    """Also where one was left in the midst of a word."""
-    streams, nodes = Streams(5), np.array([7, 2**40, 3, 7])
-    for node, generator in zip(nodes.tolist(), streams.generators("test", 4, nodes), strict=True):
-        alone = streams.generator("test", 4, node)
-        np.testing.assert_array_equal(generator.standard_normal(5), alone.standard_normal(5))
-        assert generator.integers(2**20, dtype=np.uint32) == alone.integers(2**20, dtype=np.uint32)
-
-
 @pytest.mark.parametrize("draw", [NodeStream.uniform, NodeStream.exponential, NodeStream.complex_normal])
 def test_a_longer_draw_extends_a_shorter_one(draw: object) -> None:
     assert callable(draw)

@@ -40,6 +40,10 @@ KEYS: dict[str, dict[str, Any]] = {
         "uplink": {"kind": "ideal"},
         "training__privacy": {"mechanism": "gaussian", "noise_multiplier": 1.0, "clip": 1.0},
     },
+    "made_on_demand": {
+        "data": {"dataset": {"name": "synthetic"}, "partition": {"scheme": "natural"}},
+        "model": {"name": "logistic"},
+    },
     "asynchronous": {
         "uplink": {"kind": "digital", "snr_db": 20.0},
         "aggregation": {"mode": "asynchronous", "buffer": 2},

@@ -43,7 +43,7 @@ def test_samples_that_are_made_for_a_block_count_and_their_size_is_that_of_large
     model = FlatModel(lambda: logistic((60,), 10), (60,), 10)
     large = int(np.quantile(population.sizes, 0.9))
     assert np.median(population.sizes) < large
-    assert client_bytes(model, TRAINING, population, FedAvg()) == 4 * (3 * 610 + 20 * 70) + large * (12 * 60 + 80)
+    assert client_bytes(model, TRAINING, population, FedAvg()) == 4 * (3 * 610 + 20 * 70) + large * (4 * 60 + 80)
 
 
 def test_a_cohort_that_fits_is_one_block_a_thread_or_equally_many() -> None:
@@ -60,9 +60,9 @@ def test_blocks_stay_below_the_ceilings_of_a_thread_and_of_all() -> None:
     for client in (10_000, MIB, 7 * MIB, 50 * MIB):
         for threads in (1, 2, 4, 16, 64):
             for chunk in cpu_chunks(client, 10_000, threads):
-                assert chunk == 1 or chunk * client <= min(128, 512 // threads) * MIB
-    assert cpu_chunks(2 * MIB, 10_000, 1)[0] == 64  # 157 of 64
-    assert cpu_chunks(2 * MIB, 65, 1)[0] == 33  # two of them rather than 64 and 1
+                assert chunk == 1 or chunk * client <= min(64, 512 // threads) * MIB
+    assert cpu_chunks(2 * MIB, 10_000, 1)[0] == 32  # 313 of 32
+    assert cpu_chunks(2 * MIB, 33, 1)[0] == 17  # two of them rather than 32 and 1
     assert cpu_chunks(MIB, 64 * 8, 64) == (8, 4)  # all 64 threads together
 
 

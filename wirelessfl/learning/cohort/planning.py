@@ -20,7 +20,7 @@ from wirelessfl.learning.cohort.training import LocalTraining
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
 
-_LARGEST_BLOCK = 128 * 2**20  # bytes; measured: one of 100 MiB gains nothing over one of 50, it only takes memory
+_LARGEST_BLOCK = 64 * 2**20  # bytes; measured: larger ones gain nothing, they only take memory
 _ALL_BLOCKS = 512 * 2**20  # of all threads together
 _SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones only cost dispatch
 _CUDA_RESERVED = 2 * 2**30  # bytes of a GPU for its libraries, their workspaces and pieces of noise; not measured
@@ -28,7 +28,7 @@ _CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not me
 _FINER = (1, 2, 3, 4, 6, 8)
 
 _ORDER_BYTES = 80  # of a sample: keys, permutation, batches and rows are 8 bytes each
-_MADE_BYTES = 12  # of a number of a sample: drawn in float64, kept in float32
+_MADE_BYTES = 4  # of a number of a sample: float32, but for a tile of clients at a time
 
 _PASS_SECONDS = 0.5
 _REPEATS = 3

@@ -10,6 +10,7 @@ one W and b of standard normal elements, and v = 0.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -19,11 +20,12 @@ from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
+from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.streams import Streams
 
 FEATURES = 60
 NUM_CLASSES = 10
-_INPUT_STD = np.arange(1.0, FEATURES + 1) ** -0.6  # (60,) square roots of the diagonal of Σ
+_INPUT_STD = (np.arange(1.0, FEATURES + 1) ** -0.6).astype(np.float32)  # (60,) square roots of the diagonal of Σ
 _OF_A_MODEL = FEATURES * NUM_CLASSES + NUM_CLASSES  # numbers of W_k and b_k
 _TILE_SAMPLES = 2_000  # about a MiB in double precision
 _SIZES_AT_ONCE = 1 << 16  # clients; the words of their draws stay in a cache
@@ -70,9 +72,7 @@ class SkewedSources(SyntheticLaw):
 
     @override
     def sources(self, streams: Streams, clients: NDArray[np.int64]) -> LabelledSources:
-        drawn = np.empty((len(clients), 2 + _OF_A_MODEL + FEATURES))
-        for row, generator in zip(drawn, streams.generators("synthetic/source", 0, clients), strict=True):
-            generator.standard_normal(out=row)
+        drawn = _normals(streams, "synthetic/source", clients, 2 + _OF_A_MODEL + FEATURES).astype(np.float64)
         model_means, input_means = self.alpha * drawn[:, :1], self.beta * drawn[:, 1:2]
         model = model_means + drawn[:, 2 : 2 + _OF_A_MODEL]
         weights = model[:, : FEATURES * NUM_CLASSES].reshape(-1, FEATURES, NUM_CLASSES)
@@ -100,9 +100,8 @@ def draw_examples(
 ) -> Examples:
     """``sizes[i]`` samples of ``clients[i]``, one client after the other.
 
-    Each client's numbers come from a generator of its own, which NumPy draws several times as fast as counter-based
-    streams, and its labels from a matrix product of its own: they are the same to the last bit whoever else is asked
-    for.
+    Each client's numbers come from a stream of its own, and its labels from a matrix product of its own in double
+    precision: they are the same to the last bit whoever else is asked for.
 
     Args:
         law: How the clients' sources are drawn.
@@ -112,45 +111,39 @@ def draw_examples(
         sizes: (n,) samples wanted of each.
     """
     inputs = np.empty((int(sizes.sum()), FEATURES), dtype=np.float32)
-    targets = np.empty(len(inputs), dtype=np.int64)
-    generators = streams.generators(f"synthetic/{half}", 0, clients)
-    first = 0
-    for begin, end in _tiles(sizes):
-        own = sizes[begin:end]
-        sources = law.sources(streams, clients[begin:end])
-        rows = slice(first, first + int(own.sum()))
-        samples, targets[rows] = _labelled(sources, generators, own)
-        inputs[rows] = samples
+    targets, first = np.empty(len(inputs), dtype=np.int64), 0
+    for tile in _tiles(sizes):
+        members, size = clients[tile], int(sizes[tile.start])
+        samples = _normals(streams, f"synthetic/{half}", members, size * FEATURES).reshape(-1, size, FEATURES)
+        rows, sources = slice(first, first + len(members) * size), law.sources(streams, members)
+        samples *= _INPUT_STD
+        samples += sources.means.astype(np.float32)[:, None]
+        inputs[rows] = samples.reshape(-1, FEATURES)
+        targets[rows] = _labels(sources, samples).reshape(-1)
         first = rows.stop
     return Examples(torch.from_numpy(inputs), torch.from_numpy(targets))
 
 
-def _tiles(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    # First and last + 1 of consecutive clients whose numbers in double precision stay in a cache together
-    ends, begin = np.cumsum(sizes + _OF_A_MODEL // FEATURES), 0
-    while begin < len(sizes):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + _TILE_SAMPLES, side="right")))
-        yield begin, end
-        begin = end
+def _normals(streams: Streams, purpose: str, clients: NDArray[np.int64], count: int) -> NDArray[np.float32]:
+    # (k, count) standard normal numbers of k clients
+    drawn = torch.zeros(len(clients), count)
+    return add_normal(drawn, torch.ones(len(clients)), streams, purpose, 0, clients, 0).numpy()
 
 
-def _labelled(
-    sources: LabelledSources, generators: Iterator[np.random.Generator], sizes: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    # (n, 60) samples of k clients, and their labels (n,): softmax keeps the order of the scores, so it is left out
-    samples = np.empty((int(sizes.sum()), FEATURES))
-    scores = np.empty((len(samples), NUM_CLASSES))
-    ends = np.cumsum(sizes)
-    places = [slice(start, end) for start, end in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
-    for place, generator in zip(places, generators, strict=False):
-        generator.standard_normal(out=samples[place])
-    samples *= _INPUT_STD
-    samples += np.repeat(sources.means, sizes, axis=0)
-    for place, weights in zip(places, sources.weights, strict=True):
-        np.matmul(samples[place], weights, out=scores[place])
-    scores += np.repeat(sources.biases, sizes, axis=0)
-    return samples, np.argmax(scores, axis=1)
+def _tiles(sizes: NDArray[np.int64]) -> Iterator[slice]:
+    # Consecutive clients of one size whose numbers in double precision stay in a cache together
+    edges = np.flatnonzero(np.diff(sizes, prepend=-1, append=-1)).tolist()
+    for begin, end in pairwise(edges):
+        at_once = max(1, _TILE_SAMPLES // (int(sizes[begin]) + _OF_A_MODEL // FEATURES))
+        for first in range(begin, end, at_once):
+            yield slice(first, min(first + at_once, end))
+
+
+def _labels(sources: LabelledSources, samples: NDArray[np.float32]) -> NDArray[np.int64]:
+    # (k, n) labels of samples (k, n, 60): softmax keeps the order of the scores, so it is left out
+    scores = samples.astype(np.float64) @ sources.weights + sources.biases[:, None]
+    labels: NDArray[np.int64] = np.argmax(scores, axis=2)
+    return labels
 
 
 @dataclass(frozen=True)
