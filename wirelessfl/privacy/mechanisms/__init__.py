@@ -11,7 +11,8 @@ from wirelessfl.privacy.mechanisms.base import (
 )
 from wirelessfl.privacy.mechanisms.conformance import check_noise_mechanism
 from wirelessfl.privacy.mechanisms.gaussian import GaussianMechanism, MeanGaussianMechanism
-from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, haar_squared_norms
+from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm
+from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms
 from wirelessfl.privacy.releases.server_noise import (
     haar_server_noise,
     server_noise_std,

@@ -7,18 +7,17 @@ installed; where that was not possible, NumPy gives the same numbers slowly.
 
 import ctypes
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
+from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
 from wirelessfl.radio.weighted_sums.portable import Floats, add_portably
 
 __all__ = ["add_weighted"]
 
-LIBRARY = Path(__file__).with_name("kernel.bin")
-"""Where ``hatch_build.py`` puts the library."""
+LIBRARY = library_beside(__file__)
 
 
 def add_weighted(out: Floats, updates: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -57,19 +56,12 @@ def add_weighted(out: Floats, updates: Floats, weights: Floats) -> NDArray[np.fl
 
 @cache
 def kernel() -> ctypes.CDLL | None:
-    """The library; None where it was not compiled, does not fit this machine, or gives other numbers than it should."""
-    pointer, count = ctypes.c_void_p, ctypes.c_int64
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-        library.wirelessfl_add_weighted.argtypes = (pointer, *(count,) * 5, pointer, pointer, pointer)
-        library.wirelessfl_add_weighted.restype = None
-    except (OSError, AttributeError):
-        return None
-    return library if _compiled_agrees(library) else None
+    """The library of this package, see ``loaded``."""
+    arguments = (POINTER, *(COUNT,) * 5, POINTER, POINTER, POINTER)
+    return loaded(LIBRARY, {"wirelessfl_add_weighted": arguments}, _compiled_agrees)
 
 
 def _compiled_agrees(library: ctypes.CDLL) -> bool:
-    # A compiler may contract operations in spite of its flags, and a library be left over from an older source
     numbers = np.random.default_rng(1)
     updates, weights = (numbers.standard_normal(shape, dtype=np.float32) for shape in ((6, 78), (2, 2, 6)))
     (found, its), (expected, wanted) = ((np.zeros((2, 2, 39), np.float32), np.zeros((6, 2))) for _ in range(2))

@@ -3,20 +3,10 @@
  * The rows come from memory, the sums stay in the cache. Every float operation rounds by itself (hatch_build.py forbids
  * contraction) and in the order of portable.py, so that all processors give the same numbers. */
 
-#include <stdint.h>
+#include "../../kernels/processors.h"
 
-#define LANES 16                /* squares that are summed side by side */
 #define TILE 4096               /* columns whose sums stay in the cache while all rows pass */
 #define TOGETHER 4              /* rows that pass together */
-
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-#define UNROLLED(times) _Pragma(STRING(GCC unroll times)) /* clang knows it too */
-#define STRING(text) #text
-#define INLINED static inline __attribute__((always_inline))
 
 /* One column of `rows` (1 or 4) rows: to `outputs` (1 or 2) sums, and its squares. */
 INLINED void column(const float *restrict x, int64_t stride, int rows, const float *restrict weights, int64_t all, float *restrict out,

@@ -7,20 +7,19 @@ precisions and on a GPU, torch gives the same numbers.
 
 import ctypes
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
 from wirelessfl.learning.cohort.patches.geometry import KernelGeometry, Pair
 from wirelessfl.learning.cohort.patches.portable import add_portably, copy_portably
 
 __all__ = ["KernelGeometry", "Pair", "patches_of", "sums_over_patches"]
 
-LIBRARY = Path(__file__).with_name("kernel.bin")
-"""Where ``hatch_build.py`` puts the library."""
+LIBRARY = library_beside(__file__)
 
 _SHORT = 16  # numbers: runs that are shorter take longer than a copy of the images that makes longer ones
 
@@ -59,21 +58,15 @@ def _floats_of_host(numbers: Tensor) -> bool:
 
 @cache
 def kernel() -> ctypes.CDLL | None:
-    """The library; None where it was not compiled, does not fit this machine, or gives other numbers than it should."""
-    pointer, count = ctypes.c_void_p, ctypes.c_int64
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-        library.wirelessfl_copy_patches.argtypes = (pointer,) * 3
-        library.wirelessfl_copy_patches.restype = None
-        library.wirelessfl_add_patches.argtypes = (pointer, pointer, count, count, pointer, pointer, pointer)
-        library.wirelessfl_add_patches.restype = None
-    except (OSError, AttributeError):
-        return None
-    return library if _compiled_agrees(library) else None
+    """The library of this package, see ``loaded``."""
+    functions = {
+        "wirelessfl_copy_patches": (POINTER,) * 3,
+        "wirelessfl_add_patches": (POINTER, POINTER, COUNT, COUNT, POINTER, POINTER, POINTER),
+    }
+    return loaded(LIBRARY, functions, _compiled_agrees)
 
 
 def _compiled_agrees(library: ctypes.CDLL) -> bool:
-    # A library may be left over from an older source
     geometry = KernelGeometry(size=(3, 2), stride=(2, 1), padding=(0, 0), dilation=(1, 2))
     numbers = torch.linspace(-1.3, 1.7, 2 * 3 * 5 * 6 * 4, dtype=torch.float32, device="cpu")
     images = numbers.cos().view(2, 3, 5, 6, 4)

@@ -2,14 +2,7 @@
  *
  * Nothing but copies and sums of two numbers at a time, in the order of portable.py: all processors round alike. */
 
-#include <stdint.h>
-
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-#define INLINED static inline __attribute__((always_inline))
+#include "../../../kernels/processors.h"
 
 /* Along each axis of a view its length, and how many numbers its neighbours are apart. */
 typedef struct {

@@ -6,19 +6,18 @@ them row by row within the cache; where it was not compiled, and on a GPU, torch
 
 import ctypes
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from wirelessfl.errors import precondition
+from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
 from wirelessfl.privacy.mechanisms.inverse_haar.portable import add_portably
 from wirelessfl.privacy.wavelet import padded_length
 
 __all__ = ["add_inverse_haar", "coefficients_needed"]
 
-LIBRARY = Path(__file__).with_name("kernel.bin")
-"""Where ``hatch_build.py`` puts the library."""
+LIBRARY = library_beside(__file__)
 
 
 def coefficients_needed(dimension: int) -> int:
@@ -54,16 +53,9 @@ def _floats_of_host(rows: Tensor) -> bool:
 
 @cache
 def kernel() -> ctypes.CDLL | None:
-    """The library; None where it was not compiled, does not fit this machine, or gives other numbers than it should."""
-    pointer, count = ctypes.c_void_p, ctypes.c_int64
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-        function = library.wirelessfl_add_inverse_haar
-        function.argtypes = (pointer, count, count, count, pointer, count, count, pointer)
-        function.restype = None
-    except (OSError, AttributeError):
-        return None
-    return library if _compiled_agrees(library) else None
+    """The library of this package, see ``loaded``."""
+    arguments = (POINTER, COUNT, COUNT, COUNT, POINTER, COUNT, COUNT, POINTER)
+    return loaded(LIBRARY, {"wirelessfl_add_inverse_haar": arguments}, _compiled_agrees)
 
 
 def _compiled_agrees(library: ctypes.CDLL) -> bool:

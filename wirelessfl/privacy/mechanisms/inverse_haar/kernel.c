@@ -3,14 +3,7 @@
  * A row's coefficients and block means stay in the cache, and what lies behind the last column is not computed. Every
  * float operation is one of portable.py (weights are powers of two), in an order that does not matter between elements. */
 
-#include <stdint.h>
-
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-#define INLINED static inline __attribute__((always_inline))
+#include "../../../kernels/processors.h"
 
 /* Means of `count` blocks and their half differences become means of twice as many blocks of half the length. */
 INLINED void split(const float *restrict means, const float *restrict details, float weight, int64_t count,

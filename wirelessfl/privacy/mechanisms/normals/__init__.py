@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.errors import precondition
+from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
 from wirelessfl.privacy.clipping.base import sent
 from wirelessfl.privacy.mechanisms.normals.operations import add_by_operations
 from wirelessfl.privacy.mechanisms.normals.portable import add_portably
@@ -35,8 +35,7 @@ __all__ = ["add_normal", "noise_key"]
 
 _KEY_PARTS = 4  # of 63 random bits each, written as 64
 
-LIBRARY = Path(__file__).with_name("kernel.bin")
-"""Where ``hatch_build.py`` puts the library; by another ending, Python would take it for a module."""
+LIBRARY = library_beside(__file__)
 
 _TRIED = 2000  # numbers that are compared before a library is used
 _CONSTANTS = b"expand 32-byte k"  # RFC 8439, Section 2.3
@@ -102,18 +101,9 @@ def noise_key(streams: Streams, purpose: str, round_index: int) -> bytes:
 
 @cache
 def kernel() -> ctypes.CDLL | None:
-    """The library; None where it was not compiled, does not fit this machine, or gives other numbers than it should.
-
-    The last may be so where a compiler contracts operations in spite of its flags, or left over from an older source.
-    """
-    pointer, count = ctypes.c_void_p, ctypes.c_int64
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-        library.wirelessfl_add_normals.argtypes = (pointer, count, count, count, pointer, pointer, pointer)
-        library.wirelessfl_add_normals.restype = None
-    except (OSError, AttributeError):
-        return None
-    return library if _compiled_agrees(library) else None
+    """The library of this package, see ``loaded``."""
+    arguments = (POINTER, COUNT, COUNT, COUNT, POINTER, POINTER, POINTER)
+    return loaded(LIBRARY, {"wirelessfl_add_normals": arguments}, _compiled_agrees)
 
 
 def _compiled_agrees(library: ctypes.CDLL) -> bool:

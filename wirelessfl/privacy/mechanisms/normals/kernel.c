@@ -5,22 +5,13 @@
  * itself (hatch_build.py forbids contraction), so that all processors give the same numbers, those of portable.py. */
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
-#define LANES 16                /* ChaCha20 blocks side by side */
+#include "../../../kernels/processors.h"
+
 #define WORDS 16                /* 32-bit words of a block */
 #define PAIRS (LANES * WORDS / 2)
 #define TILE (2 * PAIRS)        /* normals of so many blocks */
-
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-#define UNROLLED(times) _Pragma(STRING(GCC unroll times)) /* clang knows it too */
-#define STRING(text) #text
-#define INLINED static inline __attribute__((always_inline))
 
 INLINED float as_float(uint32_t bits) {
     float value;

@@ -1,0 +1,14 @@
+/* What all kernels have in common: each is compiled for several processors, of which the one that it runs on is taken. */
+
+#include <stdint.h>
+
+#if defined(__x86_64__) && defined(__gnu_linux__)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+#define UNROLLED(times) _Pragma(STRING(GCC unroll times)) /* clang knows it too */
+#define STRING(text) #text
+#define INLINED static inline __attribute__((always_inline))
+
+#define LANES 16 /* numbers side by side in a vector register */
