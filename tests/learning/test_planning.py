@@ -60,10 +60,10 @@ def test_blocks_stay_below_the_ceilings_of_a_thread_and_of_all() -> None:
     for client in (10_000, MIB, 7 * MIB, 50 * MIB):
         for threads in (1, 2, 4, 16, 64):
             for chunk in cpu_chunks(client, 10_000, threads):
-                assert chunk == 1 or chunk * client <= min(64, 512 // threads) * MIB
-    assert cpu_chunks(2 * MIB, 10_000, 1)[0] == 32  # 313 of 32
-    assert cpu_chunks(2 * MIB, 33, 1)[0] == 17  # two of them rather than 32 and 1
-    assert cpu_chunks(MIB, 64 * 8, 64) == (8, 4)  # all 64 threads together
+                assert chunk == 1 or chunk * client <= max(32, 128 // threads) * MIB
+    assert cpu_chunks(2 * MIB, 10_000, 1)[0] == 64  # 157 of 64
+    assert cpu_chunks(2 * MIB, 65, 1)[0] == 33  # two of them rather than 64 and 1
+    assert cpu_chunks(MIB, 64 * 8, 64) == (8, 4)  # as many blocks as threads
 
 
 def test_a_client_too_large_for_any_ceiling_is_trained_alone() -> None:

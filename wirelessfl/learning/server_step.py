@@ -1,15 +1,20 @@
 """The server's step of a round: what the algorithm takes from an aggregate, its optimizer, the next model."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.conformance import KEYS, given, method_at, pair
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.algorithms import Algorithm, RoundFacts, ServerState
 from wirelessfl.learning.server_optimizers import ServerOptimizer
+
+_BLOCK = 1 << 18  # numbers of a model: 2 MiB in double precision
 
 
 def server_step(
@@ -49,6 +54,17 @@ def server_step(
     found, wanted = ({**one.memory, "model": one.parameters} for one in (after, before))
     require_like("algorithm", algorithm, "step", found, wanted)
     return (after, memory) if unheard is None else _as_before(unheard, before, kept, after, memory)
+
+
+def step_norm(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """Euclidean norm of the difference of two models (d,), in double precision."""
+    # In blocks that a cache holds, and not by BLAS, whose threads would spin on where the next clients begin to train
+    total, room = 0.0, np.empty(min(len(after), _BLOCK))
+    for first in range(0, len(after), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        step = np.subtract(after[block], before[block], out=room[: len(after[block])], dtype=np.float64)
+        total += float(np.square(step, out=step).sum())
+    return math.sqrt(total)
 
 
 def _as_before(

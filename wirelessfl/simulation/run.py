@@ -11,6 +11,7 @@ import simpy
 
 from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.learning.faults import Faults
+from wirelessfl.learning.server_step import step_norm
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory, restore_memories
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport, of_clients
@@ -187,9 +188,7 @@ class Simulation:
             steps = this.steps_of(arrived)
             heard = (arrived, weights, steps, collected.unheard)
             self.deployment.learner.update(self.state, collected.aggregate, this.index, *heard)
-            step = np.subtract(self.state.parameters, before, dtype=np.float64)
-            # Not by BLAS, whose threads would spin on after it where the next clients begin to train
-            this.step_norm = math.sqrt(np.square(step, out=step).sum())
+            this.step_norm = step_norm(before, self.state.parameters)
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
         self._finish_round(cell, this, collected)

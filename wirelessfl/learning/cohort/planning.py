@@ -20,8 +20,8 @@ from wirelessfl.learning.cohort.training import LocalTraining
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
 
-_LARGEST_BLOCK = 64 * 2**20  # bytes; measured: larger ones gain nothing, they only take memory
-_ALL_BLOCKS = 512 * 2**20  # of all threads together
+_ALL_BLOCKS = 128 * 2**20  # bytes of all threads; measured: a block of 100 MiB gains nothing over one of 50
+_CEILING = 32 * 2**20  # of a block, where there are so many threads that less would be left
 _SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones only cost dispatch
 _CUDA_RESERVED = 2 * 2**30  # bytes of a GPU for its libraries, their workspaces and pieces of noise; not measured
 _CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not measured
@@ -74,7 +74,7 @@ def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
         clients: The clients of a round.
         threads: Worker threads.
     """
-    largest = max(1, min(_LARGEST_BLOCK, _ALL_BLOCKS // threads) // client)
+    largest = max(1, max(_CEILING, _ALL_BLOCKS // threads) // client)
     turns = max(1, -(-clients // (largest * threads)))
     chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
     return tuple(dict.fromkeys(chunks[:1] + [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]))
