@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from torch.nn import functional
 from tests.learning.plain_loop import RandomPopulation
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, patches, train_cohort
 from wirelessfl.learning.cohort.patches import KernelGeometry, kernel, patches_of, sums_over_patches
+from wirelessfl.learning.cohort.stacked import convolution
+from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
@@ -127,26 +130,47 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int]]] = {
 }  # fmt: skip
 
 
+def updates_of(build: Callable[[], nn.Module], shape: tuple[int, int, int], private: bool) -> Tensor:
+    """(3, d) updates of three clients, with MOO clipping where they train privately."""
+    model = FlatModel(build, shape, 4)
+    population = RandomPopulation(np.array([8, 5, 8]), shape, 4)
+    training = LocalTraining(SGD(0.5), 0.1, batch_size=4, epochs=1)
+    transform = PrivateGradients(SampleMooClipping(0.5, 0.1, 1e-2), GaussianMechanism(Constant(1.0)))
+    plan = ExecutionPlan(chunk=2, threads=1)
+    cohort = model.initial(1), population, np.arange(3), training, Streams(3), 1, plan
+    return torch.cat([block.updates for block in train_cohort(model, *cohort, transform if private else None)])
+
+
 @pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled")
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("private", [False, True], ids=["plain", "private"])
 def test_networks_train_to_the_same_bits_without_the_kernel(
     name: str, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, shape = NETWORKS[name]
-    model = FlatModel(build, shape, 4)
-    population = RandomPopulation(np.array([8, 5, 8]), shape, 4)
-    training = LocalTraining(SGD(0.5), 0.1, batch_size=4, epochs=1)
-    transform = PrivateGradients(SampleMooClipping(0.5, 0.1, 1e-2), GaussianMechanism(Constant(1.0)))
-
-    def updates() -> Tensor:
-        plan = ExecutionPlan(chunk=2, threads=1)
-        cohort = model.initial(1), population, np.arange(3), training, Streams(3), 1, plan
-        return torch.cat([block.updates for block in train_cohort(model, *cohort, transform if private else None)])
-
-    compiled = updates()
+    compiled = updates_of(*NETWORKS[name], private)
     monkeypatch.setattr(patches, "kernel", lambda: None)
-    assert torch.equal(updates(), compiled)
+    assert torch.equal(updates_of(*NETWORKS[name], private), compiled)
+
+
+def test_gradients_that_are_held_spare_the_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four filters at sixteen positions: held on a CPU. Where they are not, a pass for each sum gives the same."""
+    passes = 0
+
+    def counted(layer: Conv2d, *arguments: Any) -> None:
+        nonlocal passes
+        passes += 1
+        add_gradient(layer, *arguments)
+
+    def network() -> nn.Module:
+        return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten(), nn.Linear(64, 4))
+
+    add_gradient = Conv2d.add_gradient
+    monkeypatch.setattr(Conv2d, "add_gradient", counted)
+    held = updates_of(network, (3, 4, 4), private=True)
+    assert passes == 0
+    monkeypatch.setattr(convolution, "holds", lambda _: False)
+    torch.testing.assert_close(updates_of(network, (3, 4, 4), private=True), held, rtol=1e-4, atol=1e-6)
+    assert passes > 0
 
 
 @pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled")
