@@ -44,6 +44,10 @@ KEYS: dict[str, dict[str, Any]] = {
         "data": {"dataset": {"name": "synthetic"}, "partition": {"scheme": "natural"}},
         "model": {"name": "logistic"},
     },
+    "wavelets": {
+        "uplink": {"kind": "ideal"},
+        "training__privacy": {"mechanism": "wavelet", "noise_multiplier": 1.0, "clip": 1.0},
+    },
     "asynchronous": {
         "uplink": {"kind": "digital", "snr_db": 20.0},
         "aggregation": {"mode": "asynchronous", "buffer": 2},

@@ -43,7 +43,7 @@ def test_samples_that_are_made_for_a_block_count_and_their_size_is_that_of_large
     model = FlatModel(lambda: logistic((60,), 10), (60,), 10)
     large = int(np.quantile(population.sizes, 0.9))
     assert np.median(population.sizes) < large
-    assert client_bytes(model, TRAINING, population, FedAvg()) == 4 * (3 * 610 + 20 * 70) + large * (4 * 60 + 80)
+    assert client_bytes(model, TRAINING, population, FedAvg()) == 4 * (3 * 610 + 20 * 70) + large * (12 * 60 + 80)
 
 
 def test_a_cohort_that_fits_is_one_block_a_thread_or_equally_many() -> None:

@@ -82,7 +82,7 @@ def test_halves_are_different_draws_of_the_same_source() -> None:
 
 
 @pytest.mark.parametrize("law", [SkewedSources(0.3, 7.0), SharedSource()])
-@pytest.mark.parametrize("sizes", [[1, 700, 20, 2300, 3], [20] * 120, []])
+@pytest.mark.parametrize("sizes", [[1, 700, 20, 2300, 3, 20, 0, 1], [20] * 120, [0, 0], []])
 def test_samples_are_those_that_each_client_draws_alone(law: SyntheticLaw, sizes: list[int]) -> None:
     """From ChaCha20 itself, number after number, in the order of the docstring; to the last bit."""
     clients = (np.arange(len(sizes)) * 2**35) % 1009
@@ -105,6 +105,21 @@ def test_samples_are_those_that_each_client_draws_alone(law: SyntheticLaw, sizes
         logits = samples.astype(np.float64) @ weights + biases
         np.testing.assert_array_equal(examples.targets.numpy()[rows], np.argmax(logits, axis=1))
     assert len(examples) == first
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_default_of_torch_does_not_matter(dtype: torch.dtype) -> None:
+    asked = SkewedSources(), STREAMS, "train", np.arange(3), np.full(3, 4)
+    expected = draw_examples(*asked)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device("meta"):
+            found = draw_examples(*asked)
+    finally:
+        torch.set_default_dtype(before)
+    assert torch.equal(found.inputs, expected.inputs)
+    assert torch.equal(found.targets, expected.targets)
 
 
 def normals(purpose: str, client: int, count: int) -> np.ndarray:

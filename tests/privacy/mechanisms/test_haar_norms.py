@@ -91,9 +91,39 @@ def test_vectors_that_lie_apart_in_memory_have_the_norms_of_their_copies() -> No
     assert torch.equal(haar_squared_norms(apart, "weighted"), haar_squared_norms(apart.contiguous(), "weighted"))
 
 
-def test_of_nobody_there_is_no_norm() -> None:
+@pytest.mark.parametrize("compiled_ones", [True, False])
+def test_of_nobody_there_is_no_norm(compiled_ones: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not compiled_ones:
+        monkeypatch.setattr("wirelessfl.privacy.mechanisms.haar_norms.kernel", lambda: None)
     assert haar_squared_norms(torch.zeros(0, 9), "weighted").shape == (0,)
-    assert haar_squared_norms_of_products([(torch.zeros(0, 3, 5), torch.zeros(0, 3, 2))], "weighted").shape == (0, 3)
+    for clients, samples in ((0, 3), (3, 0)):
+        products = [(torch.zeros(clients, samples, 5), torch.zeros(clients, samples, 2))]
+        assert haar_squared_norms_of_products(products, "weighted").shape == (clients, samples)
+
+
+@pytest.mark.parametrize("compiled_ones", [True, False])
+@pytest.mark.parametrize(
+    "shapes",
+    [[((2, 3, 4), (2, 1, 4))], [((2, 3, 4), (2, 3, 0)), ((2, 3, 1), (2, 3, 3))], [((2, 3, 0), (2, 3, 4))]],
+    ids=["other samples", "no columns", "no rows"],
+)
+def test_pieces_that_do_not_fit_are_refused(
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...]]], compiled_ones: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not compiled_ones:
+        monkeypatch.setattr("wirelessfl.privacy.mechanisms.haar_norms.kernel", lambda: None)
+    with pytest.raises(ValueError, match="found pieces"):
+        haar_squared_norms_of_products([(torch.ones(left), torch.ones(right)) for left, right in shapes], "weighted")
+    with pytest.raises(ValueError, match="found pieces"):
+        haar_squared_norms(torch.zeros(2, 0), "weighted")
+
+
+def test_gradients_are_not_lost_without_a_word() -> None:
+    vectors = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(ValueError, match="detached"):
+        haar_squared_norms(vectors, "weighted")
+    with torch.no_grad():
+        assert torch.equal(haar_squared_norms(vectors, "weighted"), haar_squared_norms(vectors.detach(), "weighted"))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

@@ -28,7 +28,7 @@ _CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not me
 _FINER = (1, 2, 3, 4, 6, 8)
 
 _ORDER_BYTES = 80  # of a sample: keys, permutation, batches and rows are 8 bytes each
-_MADE_BYTES = 4  # of a number of a sample: float32, but for a tile of clients at a time
+_MADE_BYTES = 12  # of a number of a sample: kept in float32, and labelled in float64
 
 _PASS_SECONDS = 0.5
 _REPEATS = 3

@@ -111,32 +111,32 @@ def draw_examples(
         sizes: (n,) samples wanted of each.
     """
     inputs = np.empty((int(sizes.sum()), FEATURES), dtype=np.float32)
-    targets, first = np.empty(len(inputs), dtype=np.int64), 0
+    targets, starts = np.empty(len(inputs), dtype=np.int64), np.cumsum(sizes) - sizes
     for tile in _tiles(sizes):
-        members, size = clients[tile], int(sizes[tile.start])
+        members, size = clients[tile], int(sizes[tile[0]])
         samples = _normals(streams, f"synthetic/{half}", members, size * FEATURES).reshape(-1, size, FEATURES)
-        rows, sources = slice(first, first + len(members) * size), law.sources(streams, members)
+        sources = law.sources(streams, members)
         samples *= _INPUT_STD
         samples += sources.means.astype(np.float32)[:, None]
-        inputs[rows] = samples.reshape(-1, FEATURES)
-        targets[rows] = _labels(sources, samples).reshape(-1)
-        first = rows.stop
+        rows = starts[tile, None] + np.arange(size)
+        inputs[rows], targets[rows] = samples, _labels(sources, samples)
     return Examples(torch.from_numpy(inputs), torch.from_numpy(targets))
 
 
 def _normals(streams: Streams, purpose: str, clients: NDArray[np.int64], count: int) -> NDArray[np.float32]:
     # (k, count) standard normal numbers of k clients
-    drawn = torch.zeros(len(clients), count)
-    return add_normal(drawn, torch.ones(len(clients)), streams, purpose, 0, clients, 0).numpy()
+    drawn = torch.zeros(len(clients), count, dtype=torch.float32, device="cpu")
+    return add_normal(drawn, torch.ones_like(drawn[:, 0]), streams, purpose, 0, clients, 0).numpy()
 
 
-def _tiles(sizes: NDArray[np.int64]) -> Iterator[slice]:
-    # Consecutive clients of one size whose numbers in double precision stay in a cache together
-    edges = np.flatnonzero(np.diff(sizes, prepend=-1, append=-1)).tolist()
+def _tiles(sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    # Positions of clients of one size, without those of none, whose numbers in double precision a cache holds together
+    order = np.argsort(sizes, kind="stable")
+    edges = np.flatnonzero(np.diff(sizes[order], prepend=0, append=-1)).tolist()
     for begin, end in pairwise(edges):
-        at_once = max(1, _TILE_SAMPLES // (int(sizes[begin]) + _OF_A_MODEL // FEATURES))
+        at_once = max(1, _TILE_SAMPLES // (int(sizes[order[begin]]) + _OF_A_MODEL // FEATURES))
         for first in range(begin, end, at_once):
-            yield slice(first, min(first + at_once, end))
+            yield order[first : min(first + at_once, end)]
 
 
 def _labels(sources: LabelledSources, samples: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from wirelessfl.errors import precondition
 from wirelessfl.kernels import COUNT, FLOAT, POINTER, library_beside, loaded
 from wirelessfl.privacy.mechanisms.haar_norms.pieces import Piece, squared_norms, squared_norms_in_turn
 
@@ -27,13 +28,17 @@ def haar_squared_norms(vectors: Tensor, clip_domain: Literal["coefficients", "we
     """Squared norms of the Haar coefficients of vectors padded with zeros to a power of two.
 
     Args:
-        vectors: (..., d).
+        vectors: (..., d), d at least 1; no gradients follow through the norms.
         clip_domain: ``coefficients`` for ‖H‖², ``weighted`` for ‖W∘H‖².
 
     Returns:
         (...).
+
+    Raises:
+        ValueError: If a vector has no element, or a gradient is asked for.
     """
     pieces, factor = [Piece(vectors, None)], _LEVEL_FACTOR[clip_domain]
+    _require_norms(pieces)
     library = kernel() if _floats_of_host(pieces) else None
     return squared_norms(pieces, factor) if library is None else _compiled(library, pieces, factor)
 
@@ -49,10 +54,27 @@ def haar_squared_norms_of_products(
 
     Returns:
         (k, B).
+
+    Raises:
+        ValueError: If pairs differ in k or B, a product has no element, or a gradient is asked for.
     """
     pieces = [Piece(_single_precision(left), _single_precision(right)) for left, right in products]
+    _require_norms(pieces)
     factor, library = _LEVEL_FACTOR[clip_domain], kernel() if _floats_of_host(pieces) else None
     return squared_norms_in_turn(pieces, factor) if library is None else _compiled(library, pieces, factor)
+
+
+def _require_norms(pieces: Sequence[Piece]) -> None:
+    parts = [part for piece in pieces for part in piece if part is not None]
+    shapes = [tuple(part.shape) for part in parts]
+    precondition(
+        len({shape[:-1] for shape in shapes}) == 1 and all(shape[-1] > 0 for shape in shapes),
+        f"vectors must have at least one element, and be as many in each piece; found pieces {shapes}",
+    )
+    precondition(
+        not torch.is_grad_enabled() or not any(part.requires_grad for part in parts),
+        "no gradient follows through Haar norms; allowed: detached vectors",
+    )
 
 
 def _single_precision(vectors: Tensor) -> Tensor:

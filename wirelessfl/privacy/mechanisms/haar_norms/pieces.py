@@ -53,10 +53,10 @@ def squared_norms_in_turn(pieces: Sequence[Piece], level_factor: float) -> Tenso
     clients, samples = pieces[0].left.shape[:2]
     formed_bytes = pieces[0].left.element_size() * clients * _formed_elements(pieces)
     limit = _FORMED_BYTES if pieces[0].left.device.type == "cpu" else _FORMED_BYTES_ON_DEVICE
-    at_once = max(1, limit // formed_bytes)
+    at_once = max(1, limit // max(1, formed_bytes))
     parts = [
         squared_norms([_of_samples(piece, slice(first, first + at_once)) for piece in pieces], level_factor)
-        for first in range(0, samples, at_once)
+        for first in range(0, max(1, samples), at_once)
     ]
     return torch.cat(parts, dim=1)
 
@@ -128,7 +128,9 @@ def _energy(values: Tensor) -> Tensor:
         norms: Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True)
         return norms.squeeze(-1).square()
     squares = pad(values.square(), (0, -values.shape[-1] % _LANES)).numpy()
-    lanes: Tensor = torch.from_numpy(squares.reshape(*values.shape[:-1], -1, _LANES).sum(axis=-2))
+    lanes: Tensor = torch.from_numpy(
+        squares.reshape(*squares.shape[:-1], squares.shape[-1] // _LANES, _LANES).sum(axis=-2)
+    )
     while lanes.shape[-1] > 1:
         first, second = lanes.chunk(2, dim=-1)
         lanes = first + second
