@@ -38,7 +38,7 @@ def haar_squared_norms(vectors: Tensor, clip_domain: Literal["coefficients", "we
         ValueError: If a vector has no element, or a gradient is asked for.
     """
     pieces, factor = [Piece(vectors, None)], _LEVEL_FACTOR[clip_domain]
-    _require_norms(pieces)
+    _require_vectors(pieces)
     library = kernel() if _floats_of_host(pieces) else None
     return squared_norms(pieces, factor) if library is None else _compiled(library, pieces, factor)
 
@@ -59,12 +59,12 @@ def haar_squared_norms_of_products(
         ValueError: If pairs differ in k or B, a product has no element, or a gradient is asked for.
     """
     pieces = [Piece(_single_precision(left), _single_precision(right)) for left, right in products]
-    _require_norms(pieces)
+    _require_vectors(pieces)
     factor, library = _LEVEL_FACTOR[clip_domain], kernel() if _floats_of_host(pieces) else None
     return squared_norms_in_turn(pieces, factor) if library is None else _compiled(library, pieces, factor)
 
 
-def _require_norms(pieces: Sequence[Piece]) -> None:
+def _require_vectors(pieces: Sequence[Piece]) -> None:
     parts = [part for piece in pieces for part in piece if part is not None]
     shapes = [tuple(part.shape) for part in parts]
     precondition(
