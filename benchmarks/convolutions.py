@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.measurement import PLAIN_LOOP, Case, Runner, Sample, Work
+from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Runner, Sample, Work
+from benchmarks.opacus_loop import WAYS, Way, is_installed, train_with_opacus
 from benchmarks.plain_loop import PlainTask, train_plainly
 from benchmarks.recorded import RoundTimes, time_scenario
 from benchmarks.workloads import (
@@ -187,8 +188,12 @@ def convolution_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case
         }
         if _MULTIPLIES_BF16 and not workload.private:
             runs[BF16] = partial(_run, replace(workload, precision="bf16"), threads)
+        if workload.private and is_installed():
+            runs |= {f"Opacus, {way}": partial(_run_with_opacus, workload, threads, way) for way in WAYS}
         for name, run in runs.items():
-            reference = PLAIN_LOOP if name == PLAIN_LOOP else None
+            reference: Reference | None = PLAIN_LOOP if name == PLAIN_LOOP else None
+            if name.startswith("Opacus"):
+                reference = "Opacus"
             measure = partial(_measure, runner, run)
             has_peak = name != BF16 and not workload.private  # that of products in single precision
             work = Work("gemm", workload.gflop) if has_peak else None
@@ -202,6 +207,10 @@ def convolution_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case
 
 def _run_plainly(workload: ImageWorkload, threads: int) -> RoundTimes:
     return train_plainly(workload.plain_task(), workload.rounds, threads)
+
+
+def _run_with_opacus(workload: ImageWorkload, threads: int, way: Way) -> RoundTimes:
+    return train_with_opacus(workload.plain_task(), workload.rounds, threads, way)
 
 
 def _run(workload: ImageWorkload, threads: int) -> RoundTimes:
