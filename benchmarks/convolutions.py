@@ -42,6 +42,7 @@ from wirelessfl.processor import processor_name
 from wirelessfl.scenario import Scenario
 
 EVALUATION = "evaluation"
+PEER = "peer: Opacus, "
 BF16 = "simulator, ideal uplink, bf16"
 _MULTIPLIES_BF16 = "amx_tile" in processor_name()  # matrix instructions, several times as fast as in single precision
 _EVALUATED = 2000
@@ -189,10 +190,10 @@ def convolution_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case
         if _MULTIPLIES_BF16 and not workload.private:
             runs[BF16] = partial(_run, replace(workload, precision="bf16"), threads)
         if workload.private and is_installed():
-            runs |= {f"Opacus, {way}": partial(_run_with_opacus, workload, threads, way) for way in WAYS}
+            runs |= {f"{PEER}{way}": partial(_run_with_opacus, workload, threads, way) for way in WAYS}
         for name, run in runs.items():
             reference: Reference | None = PLAIN_LOOP if name == PLAIN_LOOP else None
-            if name.startswith("Opacus"):
+            if name.startswith(PEER):
                 reference = "Opacus"
             measure = partial(_measure, runner, run)
             has_peak = name != BF16 and not workload.private  # that of products in single precision
