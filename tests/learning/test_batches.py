@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -45,6 +47,21 @@ def test_each_epoch_is_a_fresh_permutation_and_the_last_batch_is_smaller() -> No
         assert [len(b) for b in own[:per_epoch]] == {23: [10, 10, 3], 20: [10, 10], 4: [4]}[size]
         assert (size == 4) == np.array_equal(epochs[0], epochs[1])
     np.testing.assert_array_equal(batches.divisor[:2], batches.counts[:2])
+
+
+def test_one_large_client_among_small_ones_costs_its_own_samples() -> None:
+    """Counted by the steps of the large one over those of an epoch of the small, 20,000 epochs of it were drawn."""
+    sizes = np.array([100_000, 3])
+    steps = local_steps(sizes, 10, 2, None)
+    tracemalloc.start()
+    try:
+        batches = plan_batches("shuffle", Streams(1).nodes("batch_order", 1, np.arange(2)), sizes, steps, 10)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * 8 * 2 * 100_000
+    for epoch in np.split(batches.index[:, 0], 2):
+        np.testing.assert_array_equal(np.sort(epoch, axis=None), np.arange(100_000))
 
 
 def test_steps_may_end_inside_an_epoch() -> None:

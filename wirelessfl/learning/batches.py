@@ -72,8 +72,7 @@ def shuffled_batches(
     per_epoch = np.maximum(1, -(-sizes // batch_size))
     last_step = int(steps.max(initial=0))
     width = int(batch.max(initial=1))
-    epochs = -(-last_step // int(per_epoch.min(initial=1)))
-    order = _permutations(stream, sizes, -(-steps // per_epoch), epochs, batch_size)
+    order = _permutations(stream, sizes, -(-steps // per_epoch), batch_size)
     step = np.arange(last_step)[:, None]
     epoch, place = step // per_epoch, step % per_epoch
     counts = np.clip(sizes - place * batch_size, 0, batch_size) * (step < steps)
@@ -85,10 +84,10 @@ def shuffled_batches(
 
 
 def _permutations(
-    stream: NodeStream, sizes: NDArray[np.int64], epochs: NDArray[np.int64], last_epoch: int, batch_size: int
+    stream: NodeStream, sizes: NDArray[np.int64], epochs: NDArray[np.int64], batch_size: int
 ) -> NDArray[np.int64]:
-    # (k, last_epoch, n_max) permutations of each client's samples; arbitrary beyond its epochs and samples.
-    longest = int(sizes.max(initial=1))
+    # (k, most epochs, n_max) permutations of each client's samples; arbitrary beyond its epochs and samples.
+    longest, last_epoch = int(sizes.max(initial=1)), int(epochs.max(initial=0))
     if longest <= batch_size:
         return np.broadcast_to(np.arange(longest), (len(sizes), last_epoch, longest))
     keys = stream.uniform(int((epochs * sizes).max()))
