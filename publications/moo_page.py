@@ -127,11 +127,13 @@ def draw_learning(tables: Tables) -> Figure:
             if table is None or not table.curve(published.at(level)[1]):
                 continue
             draw_curves(axes, table, [(name, published.at(level)[1])], first_colour=at)
-            drawn = table.curve(published.at(level)[1])[-1].round
+            drawn = max(drawn, table.curve(published.at(level)[1])[-1].round)
         if not drawn:
             raise MissingRuns(f"no method has run at ε = {epsilon}")
         if "baseline" in tables.studies:
-            draw_reference(axes, tables.study("baseline"), "without privacy", {DATASET: "mnist"})
+            baseline = tables.study("baseline")
+            draw_reference(axes, baseline, "without privacy", {DATASET: "mnist"})
+            drawn = max(drawn, baseline.curve({DATASET: "mnist"})[-1].round)
         after = 1.04 * drawn
         draw_paper(axes, [after] * len(METHODS), [one["mnist"][epsilon] for one in TABLE_III.values()])
         draw_paper(axes, [after], [NON_PRIVATE["mnist"]], label="_")
@@ -153,7 +155,7 @@ FIGURES = (
     PaperFigure(
         "learning",
         "Test accuracy over the rounds on MNIST at equal published ε, with 95 % bands; dashed: without privacy; open "
-        "diamonds: the paper's numbers, after its 200 rounds.",
+        "diamonds: the paper's numbers, after its 200 rounds. Runs that diverged have no curve.",
         draw_learning,
     ),
     PaperFigure(

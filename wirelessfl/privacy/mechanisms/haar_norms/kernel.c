@@ -106,7 +106,7 @@ INLINED int64_t next_level(const piece *from, int64_t count, piece *to, float *r
 /* out[i] = the squared norm of vector i, with `level_factor` to the power of l before the energy of level l.
  *
  * pieces: `count` of vector 0; those of vector i begin as many times `rows` (left) and `columns` (right) floats behind.
- * work: room for two times `count` pieces; room: for three times `length` + `count` floats, those of a vector. */
+ * work: room for two times `count` pieces; room: for three times (`length` + `count`) floats, `length` those of a vector. */
 FOR_EACH_PROCESSOR
 void wirelessfl_haar_squared_norms(const piece *pieces, int64_t count, int64_t vectors, float level_factor, piece *work,
                                    float *restrict room, int64_t length, float *restrict out) {
