@@ -39,7 +39,7 @@ from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
 from wirelessfl.learning.optimizers import SGD, Adam, Optimizer
 from wirelessfl.learning.private import PrivateGradients, without_noise
 from wirelessfl.privacy.clipping import Constant, FlatClipping, PrivateMooClipping
-from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, haar_norms
 from wirelessfl.streams import Streams
 
 CLIENTS, SAMPLES = 3, 24
@@ -123,6 +123,8 @@ def test_the_peak_is_that_of_the_profiler(
     monkeypatch.setattr(convolution.Conv2d, "multiplies_patches", lambda *_: True)  # on this CPU as on a GPU
     monkeypatch.setattr(convolution, "holds", lambda _: False)
     monkeypatch.setattr(patches, "kernel", lambda: None)
+    monkeypatch.setattr(haar_norms, "kernel", lambda: None)
+    monkeypatch.setattr(haar_norms.pieces, "_by_lanes", lambda _: False)
     build, shape = MODELS[name]
     model = FlatModel(build, shape, 10)
     training = LocalTraining(optimizer, 0.1, batch_size=8, steps=2)

@@ -121,9 +121,14 @@ def _level(sums: Tensor) -> tuple[Tensor, Tensor]:
     return left + right, _energy(left - right)
 
 
+def _by_lanes(values: Tensor) -> bool:
+    # Whether there is a kernel whose bits these shall be
+    return values.device.type == "cpu" and values.dtype == torch.float32
+
+
 def _energy(values: Tensor) -> Tensor:
-    # (...) Σ x²: of floats on a CPU lane by lane, then the lanes by halves, as the kernel
-    if values.device.type != "cpu" or values.dtype != torch.float32:
+    # (...) Σ x², by lanes: lane by lane, then the lanes by halves, as the kernel
+    if not _by_lanes(values):
         # Kept and then taken away: without values torch 2.11 keeps an axis of length 1 of its own accord
         norms: Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True)
         return norms.squeeze(-1).square()
