@@ -123,11 +123,11 @@ def draw_learning(tables: Tables) -> Figure:
         level = {DATASET: "mnist", EPSILON: epsilon}
         drawn = 0
         for at, (name, (published, _)) in enumerate(METHODS.items()):
-            table = tables.studies.get(published.study)
-            if table is None or not table.curve(published.at(level)[1]):
+            table, where = tables.studies.get(published.study), published.at(level)[1]
+            if table is None or not (curve := table.curve(where)):
                 continue
-            draw_curves(axes, table, [(name, published.at(level)[1])], first_colour=at)
-            drawn = max(drawn, table.curve(published.at(level)[1])[-1].round)
+            draw_curves(axes, table, [(name, where)], first_colour=at)
+            drawn = max(drawn, curve[-1].round)
         if not drawn:
             raise MissingRuns(f"no method has run at ε = {epsilon}")
         if "baseline" in tables.studies:

@@ -59,7 +59,7 @@ def test_one_large_client_among_small_ones_costs_its_own_samples() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 100 * 8 * 2 * 100_000
+    assert peak < 100 * 8 * 2 * 100_000  # a hundred vectors of two epochs, of 40,000 that it was
     for epoch in np.split(batches.index[:, 0], 2):
         np.testing.assert_array_equal(np.sort(epoch, axis=None), np.arange(100_000))
 

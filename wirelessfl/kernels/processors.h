@@ -12,3 +12,10 @@
 #define INLINED static inline __attribute__((always_inline))
 
 #define LANES 16 /* numbers side by side in a vector register */
+
+/* The sum of all lanes, by halves; what is in them is lost. */
+INLINED float over_lanes(float *lanes) {
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
+    return lanes[0];
+}

@@ -30,12 +30,7 @@ INLINED void some_rows(const float *restrict x, int64_t stride, int rows, const 
             column(x + first + lane, stride, rows, weights, all, out + first + lane, length, outputs, squares + lane);
     for (int lane = 0; first + lane < columns; lane++)
         column(x + first + lane, stride, rows, weights, all, out + first + lane, length, outputs, squares + lane);
-    for (int row = 0; row < rows; row++) {
-        float *own = squares + row * LANES;
-        for (int half = LANES / 2; half; half /= 2)
-            for (int lane = 0; lane < half; lane++) own[lane] += own[lane + half];
-        energies[row * ranges] += own[0];
-    }
+    for (int row = 0; row < rows; row++) energies[row * ranges] += over_lanes(squares + row * LANES);
 }
 
 INLINED void all_rows(const float *restrict x, int64_t stride, int64_t rows, const float *restrict weights, float *restrict out, int64_t length,

@@ -106,18 +106,17 @@ def _compiled_agrees(library: ctypes.CDLL) -> bool:
     return torch.equal(_compiled(library, pieces, 0.25), squared_norms(pieces, 0.25))
 
 
+def _described(piece: Piece) -> _Piece:
+    left, right = piece
+    if right is None:
+        return _Piece(left.data_ptr(), None, left.shape[-1], 0)
+    return _Piece(left.data_ptr(), right.data_ptr(), left.shape[-1], right.shape[-1])
+
+
 def _compiled(library: ctypes.CDLL, pieces: Sequence[Piece], level_factor: float) -> Tensor:
-    kept = [tuple(None if part is None else part.contiguous() for part in piece) for piece in pieces]
+    kept = [Piece(left.contiguous(), None if right is None else right.contiguous()) for left, right in pieces]
     first = pieces[0].left
-    described = (_Piece * len(pieces))(
-        *(
-            _Piece(left.data_ptr(), right.data_ptr(), left.shape[-1], right.shape[-1])
-            if right is not None
-            else _Piece(left.data_ptr(), None, left.shape[-1], 0)
-            for left, right in kept
-            if left is not None
-        )
-    )
+    described = (_Piece * len(pieces))(*map(_described, kept))
     length, out = sum(piece.length for piece in pieces), first.new_empty(first.shape[:-1])
     room, work = first.new_empty(3 * (length + len(pieces))), (_Piece * (2 * len(pieces)))()
     library.wirelessfl_haar_squared_norms(

@@ -14,12 +14,6 @@ typedef struct {
 
 INLINED int64_t length_of(const piece *one) { return one->columns ? one->rows * one->columns : one->rows; }
 
-INLINED float over_lanes(float *lanes) {
-    for (int half = LANES / 2; half; half /= 2)
-        for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
-    return lanes[0];
-}
-
 INLINED float energy_of(const float *restrict values, int64_t count) {
     float lanes[LANES] = {0};
     int64_t first = 0;
