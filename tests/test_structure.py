@@ -36,7 +36,7 @@ LAYERS = (
     {"radio", "secagg"},
     {"scenario", "trace"},
     {"conformance", "inputs", "outputs", "plugins"},
-    {"kernels", "memory", "streams", "errors", "version", "processor"},
+    {"child_process", "kernels", "memory", "streams", "errors", "version", "processor"},
 )
 """Packages and modules by layer, the highest first; those of one layer do not import each other."""
 

@@ -1,4 +1,4 @@
-"""One run on Dask workers: its bits are those of the run in one process, whatever the workers and whatever dies."""
+"""One run on workers, of Dask or of this machine: its bits are those of one process, whatever dies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from tests.processes import is_running
 from tests.study.test_cluster import scheduler
 from wirelessfl.assembly import build_simulation, choose_plan
 from wirelessfl.cluster import connection, local, worker
-from wirelessfl.cluster.blocks import ClusterBlocks, Workers
+from wirelessfl.cluster.blocks import BlocksElsewhere, Workers
+from wirelessfl.cluster.dask_workers import DaskWorkers
 from wirelessfl.cluster.training import check_workers
 from wirelessfl.cluster.worker import RunOnWorkers
 from wirelessfl.errors import DataError, InfeasibleError, InputError, RunInterrupted, ScenarioError
@@ -68,14 +69,38 @@ def small(**changes: Any) -> Scenario:
     return wfl.load_scenario("quickstart", overrides=keys)
 
 
-def on(client: Any, check: Callable[[], None] = lambda: None) -> Callable[[Scenario, Any], ClusterBlocks]:
-    """What trains the blocks of a run on the workers of a client."""
-    there = Workers(client, "the cluster", check, None, patient=False)
-    return lambda scenario, learner: ClusterBlocks(there, RunOnWorkers.of(scenario, learner.population))
+@pytest.fixture(scope="module")
+def on_dask(client: Any) -> DaskWorkers:
+    return dask(client)
 
 
-def ran(scenario: Scenario, client: Any = None) -> Simulation:
-    simulation = build_simulation(scenario, PLAN, elsewhere=None if client is None else on(client))
+@pytest.fixture(scope="module")
+def on_processes() -> Iterator[local.LocalWorkers]:
+    with local.local_workers(3, lambda: None) as workers:
+        yield workers
+
+
+@pytest.fixture(params=["on_dask", "on_processes"])
+def workers(request: pytest.FixtureRequest) -> Workers:
+    """Three workers, in a Dask cluster and as processes of this machine."""
+    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
+
+
+def dask(client: Any, check: Callable[[], None] = lambda: None) -> DaskWorkers:
+    return DaskWorkers(client, "the cluster", check, patient=False)
+
+
+def on(workers: Workers, **changes: Any) -> Callable[[Scenario, Any], BlocksElsewhere]:
+    """What trains the blocks of a run, told with changes, on workers."""
+
+    def blocks(scenario: Scenario, learner: Any) -> BlocksElsewhere:
+        return BlocksElsewhere(workers, dataclasses.replace(RunOnWorkers.of(scenario, learner.population), **changes))
+
+    return blocks
+
+
+def ran(scenario: Scenario, workers: Workers | None = None) -> Simulation:
+    simulation = build_simulation(scenario, PLAN, elsewhere=None if workers is None else on(workers))
     simulation.run(lambda *_: None)
     return simulation
 
@@ -105,29 +130,32 @@ CASES = [("ota", "SCAFFOLD"), ("digital", "DP-SGD"), ("secure_aggregation", "Fed
         for name in LEARNING
     ],
 )
-def test_workers_give_the_bits_of_one_process(client: Any, uplink: str, learning: str) -> None:
+def test_workers_give_the_bits_of_one_process(workers: Workers, uplink: str, learning: str) -> None:
     kind = {} if uplink == "ota" else {"uplink": {"kind": uplink}}
     scenario = small(**kind, **LEARNING[learning])
-    require_same(ran(scenario, client).state.as_mapping(), ran(scenario).state.as_mapping())
+    require_same(ran(scenario, workers).state.as_mapping(), ran(scenario).state.as_mapping())
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", sorted(path.stem for path in (Path(__file__).parents[2] / "scenarios").glob("*.yaml")))
-def test_every_shipped_scenario_has_the_same_bits_on_workers(client: Any, name: str) -> None:
+def test_every_shipped_scenario_has_the_same_bits_on_workers(workers: Workers, name: str) -> None:
     """Compressed, personal, robust, asynchronous and with adaptive clips: whatever a checkpoint holds."""
     scenario = wfl.load_scenario(name, overrides={"rounds": 2})
-    require_same(ran(scenario, client).state.as_mapping(), ran(scenario).state.as_mapping())
+    require_same(ran(scenario, workers).state.as_mapping(), ran(scenario).state.as_mapping())
 
 
-def test_a_round_has_many_blocks_however_many_threads_there_are() -> None:
-    scenario = small(**{"clients.count": 100, "data.limit": 1200})
+@pytest.mark.parametrize(("model", "chunk"), [("logistic", 25), ("mlp", 20)])
+def test_a_round_has_the_same_blocks_however_many_threads_there_are(model: str, chunk: int) -> None:
+    """Of 100 clients four blocks, or five of a wide perceptron: 100 · 3 · 20 · 2 · 107,600 operations a local step."""
+    sizes = {"hidden": [400, 200]} if model == "mlp" else {}
+    scenario = small(**{"clients.count": 100, "data.limit": 1200, "model": {"name": model, **sizes}})
     chunks = set()
     for threads in (1, 2, 8):
         plan = choose_plan(scenario.compute, "cpu", threads, elsewhere=True)
         assert not plan.calibrates
         chunks.add(build_simulation(scenario, plan).deployment.learner.plan.chunk)
-    assert chunks == {7}  # 100 clients in 15 blocks
+    assert chunks == {chunk}
 
 
 @pytest.mark.parametrize(
@@ -147,8 +175,8 @@ def test_what_says_two_things_or_nothing_is_refused(workers: Any, scheduler: str
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InfeasibleError, match=r"workers.* needs distributed; .*pip install 'wirelessfl\[cluster\]'"):
-        wfl.simulate(small(), tmp_path / "out", workers=2)
+    with pytest.raises(InfeasibleError, match=r"scheduler.* needs distributed; .*pip install 'wirelessfl\[cluster\]'"):
+        wfl.simulate(small(), tmp_path / "out", scheduler="tcp://127.0.0.1:9")
     assert not (tmp_path / "out" / "trace.h5").exists()
 
 
@@ -161,13 +189,13 @@ def test_a_scheduler_that_does_not_answer_leaves_nothing(tmp_path: Path, monkeyp
 
 def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "WORKER_PATIENCE_S", 0.3)
-    monkeypatch.setattr("wirelessfl.cluster.blocks._LOOK_INTERVAL_S", 0.1)
+    monkeypatch.setattr("wirelessfl.cluster.dask_workers._LOOK_INTERVAL_S", 0.1)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=LOOPBACK) as cluster,
         distributed.Client(cluster, set_as_default=False) as empty,
         pytest.raises(InfeasibleError, match=r"had no workers for 0\.3 s; start some with: dask worker"),
     ):
-        ran(small(), empty)
+        ran(small(), dask(empty))
 
 
 @pytest.mark.parametrize(
@@ -183,24 +211,18 @@ def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_worker_with_other_software_or_data_trains_nothing(
-    client: Any, change: dict[str, Any], error: type[Exception], words: str
+    workers: Workers, change: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    scenario = small()
-
-    def elsewhere(_: Scenario, learner: Any) -> ClusterBlocks:
-        run = dataclasses.replace(RunOnWorkers.of(scenario, learner.population), **change)
-        return ClusterBlocks(Workers(client, "the cluster", lambda: None, None, patient=False), run)
-
     with pytest.raises(error, match=words):
-        build_simulation(scenario, PLAN, elsewhere=elsewhere).run(lambda *_: None)
+        build_simulation(small(), PLAN, elsewhere=on(workers, **change)).run(lambda *_: None)
 
 
 def test_workers_give_up_data_of_runs_that_ended(client: Any) -> None:
+    workers = dask(client)
     for seed in range(worker._MOST_RUNS + 1):
-        ran(small(seed=seed, rounds=1), client)
+        ran(small(seed=seed, rounds=1), workers)
     assert len(worker._places) == worker._MOST_RUNS
-    for token in list(worker._places):
-        worker.forget(token)
+    workers.forget()
     assert not worker._places
 
 
@@ -213,7 +235,7 @@ def test_an_interrupt_is_seen_while_a_block_is_waited_for(client: Any, monkeypat
             raise RunInterrupted("a signal")
 
     with pytest.raises(RunInterrupted):
-        build_simulation(small(), PLAN, elsewhere=on(client, check)).run(lambda *_: None)
+        build_simulation(small(), PLAN, elsewhere=on(dask(client, check))).run(lambda *_: None)
     assert time.monotonic() - began < 1.8
 
 
@@ -244,14 +266,14 @@ LONG = {"rounds": 6, "clients.count": 24, "training.epochs": 40, "compute.chunk"
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_killed_workers_lose_nothing(workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them at once in the second round, with the only copies of the model, then one in each other round."""
-    started: list[local.LocalProcesses] = []
-    begin = local.LocalProcesses.__init__
+    started: list[local.LocalWorkers] = []
+    begin = local.LocalWorkers.__init__
 
-    def noted(self: local.LocalProcesses, *arguments: Any) -> None:
+    def noted(self: local.LocalWorkers, *arguments: Any) -> None:
         begin(self, *arguments)
         started.append(self)
 
-    monkeypatch.setattr(local.LocalProcesses, "__init__", noted)
+    monkeypatch.setattr(local.LocalWorkers, "__init__", noted)
     monkeypatch.setattr(local, "_DEATHS_OF_ONE", 20)
     killed: list[int] = []
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from wirelessfl.learning import Adam, FedAvg, FlatModel, PartitionedData, SyntheticPopulation, iid_partition
-from wirelessfl.learning.cohort import LocalTraining, client_bytes, cpu_chunks, cuda_chunk, fastest_chunk
+from wirelessfl.learning.cohort import (
+    LocalTraining,
+    client_bytes,
+    cpu_chunks,
+    cuda_chunk,
+    fastest_chunk,
+    separate_blocks,
+)
 from wirelessfl.learning.cohort.planning import _floats_per_sample
 from wirelessfl.learning.data import SharedSource, load_dataset
 from wirelessfl.learning.data.synthetic import LogNormalSizes
-from wirelessfl.learning.models import logistic, mlp
+from wirelessfl.learning.models import cnn_mnist, logistic, mlp
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.streams import Streams
 
@@ -75,6 +84,51 @@ def test_blocks_below_the_floor_are_no_candidates_but_for_the_fewest() -> None:
     assert cpu_chunks(MIB, 10, 1) == (10, 5, 4)
     assert cpu_chunks(5 * MIB, 3, 1) == (3, 2, 1)
     assert cpu_chunks(100, 0, 8) == (1,)
+
+
+@pytest.mark.parametrize(("device", "least"), [("cpu", 250e6), ("cuda", 25e9)])
+def test_separate_blocks_have_enough_to_do_in_a_local_step(device: str, least: float) -> None:
+    """Operations by hand: a multiply-add is two, and there are two derivatives besides the forward pass."""
+    dense = FlatModel(lambda: mlp((64,), 10, hidden=(32,)), (64,), 10)
+    convolutions = FlatModel(lambda: cnn_mnist((1, 28, 28), 10), (1, 28, 28), 10)
+    recurrent = FlatModel(lambda: _Recurrent(), (5, 8), 3)
+    found = set()
+    for model, forward in (
+        (dense, 2 * (64 * 32 + 32 * 10)),
+        (convolutions, _operations(convolutions)),
+        (recurrent, 2 * recurrent.dimension),
+    ):
+        for clients in (10, 100, 3_000, 100_000, 10**7):
+            blocks = separate_blocks(model, 20, clients, device)
+            assert blocks == min(16, max(4, int(clients * 3 * 20 * forward / least)))
+            found.add(blocks)
+    assert {4, 16} <= found
+
+
+class _Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 6, batch_first=True)
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.last(self.lstm(inputs)[0][:, -1])  # type: ignore[no-any-return]
+
+
+def _operations(model: FlatModel) -> int:
+    """Those of the layers' outputs, each a product with all weights that lead to it."""
+    total, module = 0, model.replica(torch.device("cpu")).module
+
+    def count(layer: nn.Module, inputs: Any, output: Tensor) -> None:
+        nonlocal total
+        assert isinstance(layer, nn.Conv2d | nn.Linear)
+        total += 2 * output.numel() * layer.weight[0].numel()
+
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.register_forward_hook(count)
+    module(torch.zeros(1, *model.feature_shape))
+    return total
 
 
 def test_a_gpu_takes_the_whole_cohort_or_equal_parts_whose_peaks_fit() -> None:

@@ -62,6 +62,9 @@ def test_on_a_gpu_the_chunk_follows_from_its_memory_and_no_clock(monkeypatch: py
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, gpu=gpu: gpu)
         plan = resources.plan(learner.model, learner.training, learner.population, learner.algorithm, 6)
         assert plan == ExecutionPlan("cuda", 1, chunk, "fp32")
+        for_several = replace(resources, elsewhere=True)  # GPUs: four blocks at least
+        plan = for_several.plan(learner.model, learner.training, learner.population, learner.algorithm, 6)
+        assert plan == ExecutionPlan("cuda", 1, min(chunk, 2), "fp32")
 
 
 def test_a_round_trains_on_average_as_many_clients_as_its_selection_says() -> None:

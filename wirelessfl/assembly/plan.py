@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.batches import local_steps
-from wirelessfl.learning.cohort import BlockMemory, GradientTransform, Precision, client_bytes, cpu_chunks, cuda_chunk
+from wirelessfl.learning.cohort import (
+    BlockMemory,
+    GradientTransform,
+    Precision,
+    client_bytes,
+    cpu_chunks,
+    cuda_chunk,
+    separate_blocks,
+)
 from wirelessfl.scenario.sections import Compute
 from wirelessfl.trace import available_memory, read_attributes
-
-BLOCKS_ELSEWHERE = 16
-"""Blocks of a round that other processes train, or a few less, however many processes there are."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +76,16 @@ class Resources:
         clients: int,
         transform: GradientTransform | None,
     ) -> int:
-        if torch.device(self.device).type == "cpu":
+        kind = torch.device(self.device).type
+        separate = separate_blocks(model, training.batch_size, clients, kind) if self.elsewhere else None
+        if kind == "cpu":
             client = client_bytes(model, training, population, algorithm, private=transform is not None)
-            return cpu_chunks(client, clients, BLOCKS_ELSEWHERE if self.elsewhere else self.threads)[0]
+            return cpu_chunks(client, clients, separate or self.threads)[0]
         block = BlockMemory(model, training, population, algorithm, transform)
         # All of its memory and not what is free just now: equal scenarios get equal plans.
         memory = torch.cuda.get_device_properties(self.device).total_memory
-        return cuda_chunk(block.peak, clients, memory, block.resident)
+        chunk = cuda_chunk(block.peak, clients, memory, block.resident)
+        return chunk if separate is None else min(chunk, max(1, -(-clients // separate)))
 
 
 def choose_plan(compute: Compute, device: str, threads: int | None, *, elsewhere: bool = False) -> Resources:

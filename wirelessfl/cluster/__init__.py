@@ -1,1 +1,1 @@
-"""Dask clusters: the connection with one, and the local training of one run on its workers."""
+"""Local training of one run on workers: processes of this machine, or a Dask cluster and the connection with one."""

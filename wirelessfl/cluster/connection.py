@@ -73,7 +73,7 @@ def _in_words(scheduler: str) -> Iterator[None]:
         raise InfeasibleError(f"what answered at {scheduler} is not a Dask scheduler ({error})") from error
 
 
-def require(module: str, package: str, needs: str = "--scheduler") -> Any:
+def require(module: str, package: str) -> Any:
     """A module of Dask.
 
     Raises:
@@ -82,7 +82,7 @@ def require(module: str, package: str, needs: str = "--scheduler") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InfeasibleError(f"{needs} needs {module}; install it with: pip install '{package}'") from None
+        raise InfeasibleError(f"--scheduler needs {module}; install it with: pip install '{package}'") from None
 
 
 def _slurm_cluster(jobs: int) -> Any:

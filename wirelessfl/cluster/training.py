@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from wirelessfl.cluster.connection import SLURM, connect
-from wirelessfl.cluster.local import local_workers
+from wirelessfl.cluster.connection import SLURM
 from wirelessfl.errors import InputError, ScenarioError, precondition
 
 if TYPE_CHECKING:
@@ -54,22 +53,18 @@ def training_elsewhere(
     if workers is None and scheduler is None:
         yield None
         return
-    with ExitStack() as resources:
-        if scheduler is None:
-            client, processes = resources.enter_context(local_workers(workers or 1))
-        else:
-            client, processes = resources.enter_context(connect(scheduler, workers or 1)), None
-        from wirelessfl.cluster.blocks import ClusterBlocks, Workers
-        from wirelessfl.cluster.worker import RunOnWorkers
+    from wirelessfl.cluster.blocks import BlocksElsewhere
+    from wirelessfl.cluster.dask_workers import dask_workers
+    from wirelessfl.cluster.local import local_workers
+    from wirelessfl.cluster.worker import RunOnWorkers
 
-        name = "the cluster of this machine" if scheduler is None else f"the scheduler {scheduler}"
-        there = Workers(client, name, check, processes, patient=scheduler == SLURM)
+    count = workers or 1
+    found = local_workers(count, check) if scheduler is None else dask_workers(scheduler, count, check)
+    with found as there:
 
         def elsewhere(scenario: Scenario, learner: Learner) -> TrainingElsewhere:
             _refuse_unsendable(learner)
-            blocks = ClusterBlocks(there, RunOnWorkers.of(scenario, learner.population))
-            resources.callback(blocks.forget)
-            return blocks
+            return BlocksElsewhere(there, RunOnWorkers.of(scenario, learner.population))
 
         yield elsewhere
 

@@ -1,7 +1,6 @@
 """Worker processes on this machine: their pool, and `main`, which takes tasks on stdin and answers on stdout.
 
-One JSON value a line. A process of its own, and not ``multiprocessing``: that would run the user's script once more in
-every worker, which a script without a main guard and a notebook do not survive.
+One JSON value a line.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -19,10 +17,11 @@ from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from typing_extensions import override
 
+from wirelessfl.child_process import start_child, taken_streams
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.outputs import writing
 from wirelessfl.study.task import GRACE_S, MAX_DEATHS, Message, Outcome, Progress, Task, Workers, run_task
@@ -60,18 +59,14 @@ class LocalWorkers(Workers):
     """
 
     def __init__(self, count: int, threads: int, log: Path) -> None:
-        self._count = count
-        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-        path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
-        self._environment = {**os.environ, **limits, "PYTHONPATH": path}
-        self._log_file = log
+        self._count, self._threads, self._log_file = count, threads, log
         with writing(log):  # a link might lead anywhere
             self._log = os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
         self._waiting: deque[Task] = deque()
         self._workers: list[_Worker] = []
         self._deaths: Counter[str] = Counter()
         self._warnings: set[str] = set()
-        self._inbox: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[_Worker, bytes | None]] = queue.SimpleQueue()
 
     @override
     def submit(self, task: Task) -> None:
@@ -104,7 +99,7 @@ class LocalWorkers(Workers):
             if idle is None:
                 if len(self._workers) == self._count:
                     return
-                idle = _Worker(self._environment, self._log.fileno(), self._inbox)
+                idle = _Worker(self._threads, self._log.fileno(), self._inbox)
                 self._workers.append(idle)
             idle.give(self._waiting.popleft())
 
@@ -145,20 +140,9 @@ class LocalWorkers(Workers):
 
 
 class _Worker:
-    def __init__(
-        self, environment: dict[str, str], log: int, inbox: queue.SimpleQueue[tuple[_Worker, str | None]]
-    ) -> None:
+    def __init__(self, threads: int, log: int, inbox: queue.SimpleQueue[tuple[_Worker, bytes | None]]) -> None:
         self.task: Task | None = None
-        # -P: the module is looked up where this process finds it, not in the current folder.
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", "from wirelessfl.study.local import main; main()"],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            encoding="utf-8",
-            start_new_session=True,
-        )
+        self.process = start_child("wirelessfl.study.local", threads, log, {})
         assert self.process.stdin is not None and self.process.stdout is not None
         self._stdin, self._stdout, self._inbox = self.process.stdin, self.process.stdout, inbox
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -186,19 +170,19 @@ class _Worker:
         self._stdout.close()
 
 
-def encode(value: Task | Message | Warned) -> str:
+def encode(value: Task | Message | Warned) -> bytes:
     """A task or message as one line."""
-    return json.dumps([type(value).__name__, asdict(value)]) + "\n"
+    return json.dumps([type(value).__name__, asdict(value)]).encode() + b"\n"
 
 
-def decode(line: str) -> Any:
+def decode(line: bytes) -> Any:
     """The task or message of a line; JSON knows no tuples."""
     kind, values = json.loads(line)
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     return {"Task": Task, "Progress": Progress, "Outcome": Outcome, "Warned": Warned}[kind](**plain)
 
 
-def _read_tasks(requests: TextIO, tasks: queue.SimpleQueue[Task | None]) -> None:
+def _read_tasks(requests: BinaryIO, tasks: queue.SimpleQueue[Task | None]) -> None:
     # Reader of tasks; at the end of the study it stops the process as Ctrl-C does, after the round in progress.
     #
     # A round that lasts longer than the grace period is abandoned: what is on disk is whole.
@@ -212,11 +196,7 @@ def _read_tasks(requests: TextIO, tasks: queue.SimpleQueue[Task | None]) -> None
 
 def main() -> None:
     """Loop over tasks until stdin ends."""
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a user's own code prints is no answer
-    requests = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # and what it reads is no task
-
+    requests, replies = taken_streams()
     speaking = threading.Lock()
 
     def reply(message: Message | Warned) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from wirelessfl.learning.algorithms.base import Algorithm
 from wirelessfl.learning.batches import local_steps
@@ -26,6 +27,9 @@ _SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones 
 _CUDA_RESERVED = 2 * 2**30  # bytes of a GPU for its libraries, their workspaces and pieces of noise; not measured
 _CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not measured
 _FINER = (1, 2, 3, 4, 6, 8)
+# Of a block in a local step: of W1's MLP, dispatch then takes a seventh of it; of a GPU not measured
+_STEP_OPERATIONS = {"cpu": 250_000_000, "cuda": 25_000_000_000}
+_FEWEST_SEPARATE, _MOST_SEPARATE = 4, 16
 
 _ORDER_BYTES = 80  # of a sample: keys, permutation, batches and rows are 8 bytes each
 _MADE_BYTES = 12  # of a number of a sample: kept in float32, and labelled in float64
@@ -78,6 +82,25 @@ def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
     turns = max(1, -(-clients // (largest * threads)))
     chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
     return tuple(dict.fromkeys(chunks[:1] + [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]))
+
+
+def separate_blocks(model: FlatModel, batch: int, clients: int, device: str) -> int:
+    """Blocks of a round that other processes train, however many there are, so that their bits are the same.
+
+    Sixteen keep some ten workers busy. Of a small model they would take several times as long as a few large blocks:
+    the dispatch of a local step costs the same whatever the block holds.
+
+    Args:
+        model: The model.
+        batch: Samples of a client in a local step.
+        clients: The clients of a round.
+        device: "cpu" or "cuda", of each process.
+    """
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.replica(torch.device("cpu")).module(torch.zeros(1, *model.feature_shape))
+    # Forward and both derivatives; recurrent kernels are not counted, but use every weight
+    operations = 3 * batch * max(counter.get_total_flops(), 2 * model.dimension)
+    return int(np.clip(clients * operations // _STEP_OPERATIONS[device], _FEWEST_SEPARATE, _MOST_SEPARATE))
 
 
 def cuda_chunk(peak: Callable[[int], int], clients: int, memory: int, resident: int) -> int:

@@ -1,0 +1,196 @@
+"""Worker processes of this machine: order, flow, errors and deaths, with tasks in place of training."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import wirelessfl as wfl
+from tests.cluster import tasks
+from tests.cluster.test_training import require_same_traces, small
+from tests.processes import is_running
+from wirelessfl.cluster import local
+from wirelessfl.cluster.blocks import AHEAD, RoundOfBlocks
+from wirelessfl.errors import InfeasibleError, RunInterrupted, ScenarioError
+
+WORKERS = 2
+
+
+class Numbers:
+    """A cohort whose parts are the numbers of its blocks; notes which were asked for."""
+
+    def __init__(self, wrong: int | None = None) -> None:
+        self.asked: list[int] = []
+        self._wrong = wrong
+
+    def part(self, positions: Any) -> int:
+        if positions[0] == self._wrong:
+            raise ScenarioError("mine.py: no part")
+        self.asked.append(int(positions[0]))
+        return int(positions[0])
+
+
+def round_of(task: Callable[..., Any], count: int, shared: Any = "shared", cohort: Numbers | None = None) -> Any:
+    blocks = [np.array([at]) for at in range(count)]
+    return RoundOfBlocks(shared, task, cast(Any, cohort or Numbers()), blocks)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[local.LocalWorkers]:
+    with local.local_workers(WORKERS, lambda: None) as found:
+        yield found
+
+
+def test_results_come_in_the_order_of_the_blocks(workers: local.LocalWorkers) -> None:
+    assert list(workers.results(round_of(tasks.negative, 20))) == [-at for at in range(20)]
+    assert list(workers.results(round_of(tasks.negative, 0))) == []
+
+
+def test_rounds_may_be_open_beside_each_other_and_be_given_up(workers: local.LocalWorkers) -> None:
+    """Each has what its own blocks share, whichever round a process served before."""
+    first, second = (workers.results(round_of(tasks.sum_with_shared, 30, shared)) for shared in (100, 1000))
+    for at in range(10):
+        assert (next(second), next(first)) == (1000 + at, 100 + at)
+    first.close()
+    third = workers.results(round_of(tasks.sum_with_shared, 5, 5000))
+    assert list(third) == [5000 + at for at in range(5)]
+    assert list(second) == [1000 + at for at in range(10, 30)]
+
+
+def test_a_round_that_nobody_takes_does_not_grow(workers: local.LocalWorkers) -> None:
+    cohort = Numbers()
+    found = workers.results(round_of(tasks.sum_with_shared, 50, 0, cohort))
+    most = 1 + AHEAD * WORKERS
+    for taken in range(3):
+        deadline = time.monotonic() + 60.0
+        while len(cohort.asked) < most + taken and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        assert sorted(cohort.asked) == list(range(most + taken))
+        assert next(found) == taken
+    assert list(found) == list(range(3, 50))
+
+
+def test_an_error_arrives_where_its_block_would_have_come(workers: local.LocalWorkers) -> None:
+    found = workers.results(round_of(tasks.fails, 6))
+    assert [next(found), next(found)] == [0, 1]
+    with pytest.raises(ZeroDivisionError, match="in block 2") as caught:
+        next(found)
+    assert "in a worker process:" in caught.value.__notes__[0] and "tasks.py" in caught.value.__notes__[0]
+    with pytest.raises(InfeasibleError, match=r"a worker process failed: UnsendableError: 1 and 2"):
+        next(workers.results(round_of(tasks.fails_beyond_words, 1)))
+    found = workers.results(round_of(tasks.sum_with_shared, 3, 0, Numbers(wrong=1)))
+    assert next(found) == 0
+    with pytest.raises(ScenarioError, match=r"mine\.py: no part"):
+        next(found)
+    with pytest.raises(Exception, match="pickle"):
+        next(workers.results(round_of(lambda *_: 0, 1)))
+    assert len(workers.pids) == WORKERS and all(map(is_running, workers.pids))
+
+
+def test_blocks_of_dead_processes_are_done_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_DEATHS_OF_ONE", 2)
+    with local.local_workers(WORKERS, lambda: None) as workers:
+        before = workers.pids
+        found = workers.results(round_of(tasks.ends_once, 4, str(tmp_path)))
+        assert list(found) == list(range(4))
+        assert not set(before) & set(workers.pids)
+        pids = workers.pids
+    assert not any(map(is_running, (*before, *pids)))
+
+
+@pytest.mark.parametrize(
+    ("task", "why"), [(tasks.ends, "killed by SIGKILL"), (tasks.leaves, "with exit code 7: no room left")]
+)
+def test_a_block_of_which_all_die_ends_the_run(
+    task: Callable[..., Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_DEATHS_OF_ONE", 1)
+    with (
+        local.local_workers(WORKERS, lambda: None) as workers,
+        pytest.raises(InfeasibleError, match=rf"3 worker processes have died, the last {why}"),
+    ):
+        list(workers.results(round_of(task, 3)))
+
+
+def test_an_interrupt_is_seen_while_a_block_is_waited_for_and_ends_the_processes() -> None:
+    waited = [False]
+
+    def check() -> None:
+        if waited[0]:
+            raise RunInterrupted("a signal")
+
+    with local.local_workers(WORKERS, check) as workers:
+        pids = workers.pids
+        assert list(workers.results(round_of(tasks.negative, 4))) == [0, -1, -2, -3]
+        found = workers.results(round_of(tasks.slow, 2))
+        waited[0] = True
+        began = time.monotonic()
+        with pytest.raises(RunInterrupted):
+            next(found)
+    assert time.monotonic() - began < 30.0
+    assert not any(map(is_running, pids))
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal\n"
+        "from wirelessfl.cluster.local import local_workers\n"
+        "with local_workers(2, lambda: None) as workers:\n"
+        "    print(*workers.pids, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    told = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    pids = [int(pid) for pid in told.stdout.split()]
+    deadline = time.monotonic() + 60.0
+    while any(map(is_running, pids)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert len(pids) == 2
+
+
+def test_a_script_without_a_main_guard_runs_once_and_needs_no_dask(tmp_path: Path) -> None:
+    """As in a notebook; what the script says is said once, and its results are those of one process."""
+    script = tmp_path / "script.py"
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(wfl.scenario.dump_scenario(small(**{"compute.chunk": 3})))
+    script.write_text(
+        "import sys\n"
+        "sys.modules['distributed'] = sys.modules['dask'] = None\n"
+        "import wirelessfl as wfl\n"
+        "print('once')\n"
+        f"wfl.simulate({str(scenario)!r}, {str(tmp_path / 'there')!r}, workers=2, threads=1, pictures=False)\n"
+    )
+    told = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (0, "once\n"), told.stderr
+    here = wfl.simulate(str(scenario), tmp_path / "here", threads=1, pictures=False)
+    require_same_traces(tmp_path / "there", here.trace.parent)
+
+
+def test_each_process_takes_the_next_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    for named, expected in (("", ["0", "1"]), ("5,3", ["5", "3"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+        with local.local_workers(3, lambda: None) as workers:
+            found = [_variable(pid, "CUDA_VISIBLE_DEVICES") for pid in workers.pids]
+        assert found == [*expected, expected[0]]
+
+
+def _variable(pid: int, name: str) -> str | None:
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline:
+        words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+        if found := re.search(rf"(?:^|\0){name}=([^\0]*)", words):
+            return found[1]
+        time.sleep(0.01)
+    return os.environ.get(name)
