@@ -139,9 +139,14 @@ def test_workers_give_the_bits_of_one_process(workers: Workers, uplink: str, lea
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", sorted(path.stem for path in (Path(__file__).parents[2] / "scenarios").glob("*.yaml")))
-def test_every_shipped_scenario_has_the_same_bits_on_workers(workers: Workers, name: str) -> None:
+def test_every_shipped_scenario_has_the_same_bits_on_workers(
+    workers: Workers, name: str, request: pytest.FixtureRequest
+) -> None:
     """Compressed, personal, robust, asynchronous and with adaptive clips: whatever a checkpoint holds."""
     scenario = wfl.load_scenario(name, overrides={"rounds": 2})
+    if scenario.data.dataset.name == "mnist":
+        root = str(request.getfixturevalue("shared_data"))
+        scenario = wfl.load_scenario(name, overrides={"rounds": 2, "data.dataset.root": root})
     require_same(ran(scenario, workers).state.as_mapping(), ran(scenario).state.as_mapping())
 
 
