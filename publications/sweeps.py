@@ -140,11 +140,11 @@ def _clipping(size: Size) -> Sweep:
 def _over_the_air(size: Size) -> Sweep:
     """The three algorithms behind the jammer that meets ε = 6.52."""
     start = {LR: 0.05, TAU: 1.0}
-    grid = {LR: (0.0125, 0.025, 0.05, 0.1, 0.2), TAU: (0.25, 0.5, 1.0, 2.0, 4.0)}
+    grid = {LR: (0.0125, 0.025, 0.05, 0.1, 0.2), TAU: (0.5, 1.0, 2.0, 4.0, 8.0)}
     proximal = {MU: (0.01, 0.1, 1.0)}
     steps = {"small": {1: 0.15, 6: 0.4, 10: 0.9, 15: 1.9}, "full": {1: 0.15, 26: 0.4, 51: 0.9, 76: 1.9}}[size]
     upcycled = {"name": "upcycled", "mu": 0.1, "lambda": steps}
-    step_grid = {LR: (0.5, 1.0, 2.0, 4.0, 8.0), TAU: (0.25, 0.5, 1.0, 2.0, 4.0)}
+    step_grid = {LR: (0.5, 1.0, 2.0, 4.0, 8.0), TAU: (0.5, 1.0, 2.0, 4.0, 8.0)}
     methods = (
         TunedMethod("FedAvg", {ALGORITHM: {"name": "fedavg"}, **_EPOCHS[size]}, grid, start),
         TunedMethod(
