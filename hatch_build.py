@@ -25,7 +25,7 @@ SOURCES = (
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_norms/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/inverse_haar/kernel.c"),
-    Path("wirelessfl/privacy/mechanisms/normals/kernel.c"),
+    Path("wirelessfl/normals/kernel.c"),
     Path("wirelessfl/radio/weighted_sums/kernel.c"),
 )
 # Without contraction every processor rounds alike. That errno and traps do not matter lets loops be vectorised.

@@ -16,7 +16,7 @@ from benchmarks.machine import best_seconds
 from benchmarks.measurement import Case, Runner, Sample, Work
 from benchmarks.recorded import time_scenario
 from benchmarks.workloads import Workload, dp_sgd, rate
-from wirelessfl.privacy.mechanisms.normals import add_normal
+from wirelessfl.normals import add_normal
 from wirelessfl.streams import Streams
 
 GROUP = "noise"

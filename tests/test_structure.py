@@ -36,7 +36,8 @@ LAYERS = (
     {"radio", "secagg"},
     {"scenario", "trace"},
     {"conformance", "inputs", "outputs", "plugins"},
-    {"child_process", "kernels", "memory", "streams", "errors", "version", "processor"},
+    {"normals"},
+    {"child_process", "kernels", "memory", "streams", "transfers", "errors", "version", "processor"},
 )
 """Packages and modules by layer, the highest first; those of one layer do not import each other."""
 

@@ -15,7 +15,7 @@ ENGINE = (
     *("learning/cohort", "learning/private", "learning/optimizers.py", "learning/flat.py"),
     *("learning/population.py", "learning/evaluation.py", "radio/superposition.py", "privacy/clipping"),
     *("privacy/mechanisms/gaussian.py", "privacy/mechanisms/haar.py", "privacy/mechanisms/haar_norms"),
-    *("privacy/mechanisms/inverse_haar", "privacy/mechanisms/normals/operations.py"),
+    *("privacy/mechanisms/inverse_haar", "normals/operations.py", "transfers.py"),
 )
 HOST = {"peak.py", "planning.py", "memory.py", "execution.py", "conformance.py"}
 """Files that hold no tensor of a device, or that no run calls."""
@@ -24,13 +24,16 @@ UPLOAD, REPORT = "numbers of the host, before the upload", "numbers of the host,
 SENT = "numbers of the host, for a worker in another process"
 LOOK = "on a CPU, or where a block is repeated, alone"
 ALLOWED: dict[str, dict[Finding, str]] = {
-    "learning/cohort/block.py": {
+    "transfers.py": {
+        Finding("sent", "from_numpy"): UPLOAD,
         Finding("upload", "from_numpy"): UPLOAD,
         Finding("pack", "from_numpy"): UPLOAD,
         Finding("unpack", "from_numpy"): UPLOAD,
         Finding("download", "numpy"): "the report",
         Finding("_on_host", "cpu"): "the report, of a device that is no GPU",
         Finding("_on_host", "synchronize"): "the report",
+    },
+    "learning/cohort/block.py": {
         Finding("BlockData.of", "numpy"): UPLOAD,
         Finding("_consecutive", "int"): UPLOAD,
         Finding("_per_step", "tolist"): UPLOAD,
@@ -73,7 +76,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
         Finding("_energy", "from_numpy"): "on a CPU alone",
     },
     "privacy/mechanisms/inverse_haar/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
-    "privacy/mechanisms/normals/operations.py": {
+    "normals/operations.py": {
         Finding("logarithm", "int"): "a constant",
         Finding("logarithm", "float"): "a constant",
         Finding("cosine_and_sine", "float"): "a constant",
@@ -84,7 +87,6 @@ ALLOWED: dict[str, dict[Finding, str]] = {
     },
     "privacy/clipping/base.py": {
         Finding("Geometric.at", "float"): "a public number of the host",
-        Finding("sent", "from_numpy"): UPLOAD,
     },
 }
 

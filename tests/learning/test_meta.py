@@ -14,6 +14,7 @@ from tests.learning.device_recorder import META, HostTraffic, host_traffic
 from tests.learning.plain_loop import RandomPopulation
 from tests.learning.test_cohort import MODELS, OPTIMIZERS, SIZES, STREAMS
 from tests.speed import rest_slow
+from wirelessfl import normals
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import GradientTransform, LocalTraining, StepContext
 from wirelessfl.learning.cohort.block import BlockData
@@ -24,6 +25,7 @@ from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import mlp, resnet18_gn
 from wirelessfl.learning.optimizers import SGD, Adam, Optimizer
 from wirelessfl.learning.private import PrivateGradients, layer_of_parameters
+from wirelessfl.normals.operations import add_by_operations
 from wirelessfl.privacy.clipping import (
     ClippingRule,
     Constant,
@@ -41,9 +43,7 @@ from wirelessfl.privacy.mechanisms import (
     NoiseMechanism,
     gaussian,
     haar,
-    normals,
 )
-from wirelessfl.privacy.mechanisms.normals.operations import add_by_operations
 from wirelessfl.radio import Superposition
 
 

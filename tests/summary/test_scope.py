@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from wirelessfl.cli import main
-from wirelessfl.privacy.mechanisms.normals.portable import radii
+from wirelessfl.normals.portable import radii
 from wirelessfl.summary.numbers import NOT_COVERED
 
 

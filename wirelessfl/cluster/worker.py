@@ -24,7 +24,6 @@ from wirelessfl.inputs import Places
 from wirelessfl.learning import CohortBlock, ExecutionPlan, FlatModel, Population
 from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.cohort import BlockSum, Cohort, CohortPart, SummedBlock
-from wirelessfl.learning.cohort.block import upload
 from wirelessfl.learning.cohort.execution import keep_freed_memory
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.layout import image_format
@@ -32,6 +31,7 @@ from wirelessfl.plugins.places import found_later
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario
 from wirelessfl.scenario.scenario import outside_code, outside_sources
 from wirelessfl.streams import Streams
+from wirelessfl.transfers import upload
 from wirelessfl.version import package_version
 
 _PROCESS = secrets.token_hex(8)

@@ -18,9 +18,9 @@ from wirelessfl.learning.algorithms.base import (
     LocalOutcome,
     ServerState,
 )
-from wirelessfl.learning.cohort.block import download, upload
 from wirelessfl.learning.cohort.run import clip_rows
 from wirelessfl.learning.cohort.training import CohortBlock
+from wirelessfl.transfers import download, upload
 
 # Rows (n, ...) of the n clients that ever took part, by name, and under ``CLIENT`` (n,) the clients' numbers
 RowStore = dict[str, NDArray[Any]]

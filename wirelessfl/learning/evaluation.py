@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.errors import precondition
-from wirelessfl.learning.cohort.block import download
 from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel, sample_losses
 from wirelessfl.learning.layout import image_format, samples_at_once
+from wirelessfl.transfers import download
 
 _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
 

@@ -23,7 +23,6 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide
 from wirelessfl.learning.cohort import BlockMap, BlockSum, TrainingElsewhere
-from wirelessfl.learning.cohort.block import download
 from wirelessfl.learning.cohort.engine import Block
 from wirelessfl.learning.cohort.run import clip_rows
 from wirelessfl.learning.cohort.sums import SummedBlock
@@ -32,6 +31,7 @@ from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
+from wirelessfl.transfers import download
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from scipy import stats
 from tests.statistics import assert_follows, assert_uncorrelated, assert_variance_gaussian, shifted
 from wirelessfl.learning.data import LogNormalSizes, SharedSource, SkewedSources, load_synthetic
 from wirelessfl.learning.data.synthetic import FEATURES, NUM_CLASSES, SyntheticLaw, draw_examples
-from wirelessfl.privacy.mechanisms.normals import noise_key, portable
+from wirelessfl.normals import noise_key, portable
 from wirelessfl.streams import Streams
 
 STREAMS = Streams(shifted(11))

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wirelessfl.privacy.mechanisms.normals import add_normal
+from wirelessfl.normals import add_normal
 from wirelessfl.streams import Streams
 
 Norm = Callable[[Tensor], float]

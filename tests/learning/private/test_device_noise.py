@@ -12,11 +12,11 @@ from tests.learning.test_cohort import STREAMS, collect, make
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
+from wirelessfl.normals import add_on_device, noise_key
 from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.privacy.mechanisms import gaussian as gaussian_module
 from wirelessfl.privacy.mechanisms import haar as haar_module
-from wirelessfl.privacy.mechanisms.normals import add_on_device, noise_key
 from wirelessfl.streams import Streams
 
 

@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 
 from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.batches import local_steps, plan_batches
-from wirelessfl.learning.cohort.block import BlockData, upload
+from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.execution import ExecutionPlan, map_in_order, precision_scope
 from wirelessfl.learning.cohort.general import GeneralModels, StackedGradients
 from wirelessfl.learning.cohort.looped import LoopedGradients, LoopedModels, trains_client_by_client
@@ -32,6 +32,7 @@ from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.layout import image_format
 from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams
+from wirelessfl.transfers import upload
 
 Block = TypeVar("Block", default=CohortBlock)
 Block_co = TypeVar("Block_co", covariant=True, default=CohortBlock)

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 from wirelessfl.learning.algorithms.base import Algorithm
 from wirelessfl.learning.batches import Batches, local_steps
 from wirelessfl.learning.client_side import Footprint
-from wirelessfl.learning.cohort.block import Batch, BlockData, places_of, unpack
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.cohort.stacked.layers import FrozenLayers
@@ -31,6 +31,7 @@ from wirelessfl.learning.cohort.training import GradientTransform, LocalTraining
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams
+from wirelessfl.transfers import places_of, unpack
 
 _META = torch.device("meta")
 _STEPS = 2  # in the second everything is there that later steps find

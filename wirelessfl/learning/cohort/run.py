@@ -11,7 +11,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.conformance import returned
-from wirelessfl.learning.cohort.block import Batch, BlockData, download
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.execution import full_precision
 from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.training import (
@@ -24,6 +24,7 @@ from wirelessfl.learning.cohort.training import (
 )
 from wirelessfl.learning.optimizers import OptimizerState
 from wirelessfl.privacy.clipping.base import SMALLEST_NORM
+from wirelessfl.transfers import download
 
 
 class LocalModels(Protocol):

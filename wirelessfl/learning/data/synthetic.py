@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
-from wirelessfl.privacy.mechanisms.normals import add_normal
+from wirelessfl.normals import add_normal
 from wirelessfl.streams import Streams
 
 FEATURES = 60

@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.learning.cohort import CohortBlock
-from wirelessfl.learning.cohort.block import download
 from wirelessfl.privacy import ClipDomain, HaarNoise, NoAmplification, ServerNoiseRelease, WhiteNoise, padded_length
 from wirelessfl.privacy.clipping import Schedule, shrink
 from wirelessfl.privacy.mechanisms import (
@@ -17,6 +16,7 @@ from wirelessfl.privacy.mechanisms import (
     server_noise_std,
     white_server_noise,
 )
+from wirelessfl.transfers import download
 
 
 @dataclass(frozen=True)

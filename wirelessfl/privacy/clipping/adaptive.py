@@ -18,10 +18,11 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, sent, shrink
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, shrink
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.costs import require_non_negative, require_positive
 from wirelessfl.privacy.laws import ClippingLaw, MooClip, QuantileClip
+from wirelessfl.transfers import sent
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ rule's memory is a dictionary of rows, one a client: a client's numbers never de
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
@@ -145,15 +144,6 @@ class Memoryless(ClippingRule):
     @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
         return state
-
-
-def sent(array: NDArray[Any], device: torch.device) -> Tensor:
-    """``array`` on ``device``, in its dtype; the same memory on a CPU.
-
-    To a GPU it goes from pinned memory, which torch keeps until the copy is done: the host does not wait for it.
-    """
-    here = torch.from_numpy(array)
-    return (here.pin_memory() if device.type == "cuda" else here).to(device, non_blocking=True)
 
 
 def shrink(norms: Tensor, clip: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.normals import add_normal
 from wirelessfl.privacy import Release, Sampling, SecureSum, UnvouchedRelease
 from wirelessfl.privacy.clipping import ClippingRule, Step
-from wirelessfl.privacy.mechanisms.normals import add_normal
 
 
 class PerSampleGradients(Protocol):

@@ -7,11 +7,11 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
+from wirelessfl.normals import add_normal
 from wirelessfl.privacy import DpSgdRelease, NoiseLaw, WhiteNoise, ZcdpRelease
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
 from wirelessfl.privacy.costs import require_non_negative
 from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, divisible
-from wirelessfl.privacy.mechanisms.normals import add_normal
 
 PURPOSE = "gradient_noise"
 """The random streams of local noise."""

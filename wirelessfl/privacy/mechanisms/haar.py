@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.normals import add_normal
 from wirelessfl.privacy import ClipDomain, HaarNoise, NoiseLaw, WaveletReading, padded_length
 from wirelessfl.privacy.clipping import Step, shrink
 from wirelessfl.privacy.costs import require_choices
@@ -14,7 +15,6 @@ from wirelessfl.privacy.mechanisms.base import PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
 from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
 from wirelessfl.privacy.mechanisms.inverse_haar import add_inverse_haar, coefficients_needed
-from wirelessfl.privacy.mechanisms.normals import add_normal
 
 _DRAWN_BYTES = 2**22  # of coefficients at a time: the inverse transform passes over them while they are in the cache
 _DRAWN_BYTES_ON_DEVICE = 2**28  # there launches count; the transform holds four times as much meanwhile

@@ -26,10 +26,10 @@ from torch import Tensor
 
 from wirelessfl.errors import precondition
 from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
-from wirelessfl.privacy.clipping.base import sent
-from wirelessfl.privacy.mechanisms.normals.operations import add_by_operations
-from wirelessfl.privacy.mechanisms.normals.portable import add_portably
+from wirelessfl.normals.operations import add_by_operations
+from wirelessfl.normals.portable import add_portably
 from wirelessfl.streams import Streams
+from wirelessfl.transfers import sent
 
 __all__ = ["add_normal", "noise_key"]
 
@@ -173,7 +173,7 @@ def add_on_device(out: Tensor, std: Tensor, key: bytes, clients: NDArray[np.int6
     head, members = _words_of_blocks.sent(key, clients, out.device)
     std = std.to(out.dtype)
     if out.is_cuda and out.dtype in (torch.float32, torch.float64) and fused_works(out.device):
-        from wirelessfl.privacy.mechanisms.normals.fused import add_fused
+        from wirelessfl.normals.fused import add_fused
 
         add_fused(out, std, head, members, step)
     else:
@@ -218,7 +218,7 @@ def fused_works(device: torch.device) -> bool:
     Warns:
         RuntimeWarning: If the kernel is there and fails; torch's operations then give the same numbers, slowly.
     """
-    from wirelessfl.privacy.mechanisms.normals.fused import THERE
+    from wirelessfl.normals.fused import THERE
 
     if not THERE:
         return False
@@ -247,7 +247,7 @@ def _waiting_allowed(device: torch.device) -> Iterator[None]:
 
 
 def _fused_agrees(device: torch.device) -> bool:
-    from wirelessfl.privacy.mechanisms.normals.fused import add_fused
+    from wirelessfl.normals.fused import add_fused
 
     key, clients, step = bytes(range(32)), np.array([3, 2**40 + 1]), 5
     expected = np.zeros((2, _TRIED_ON_DEVICE), dtype=np.float32)

@@ -10,7 +10,7 @@ from scipy import stats
 from torch import Tensor
 
 from tests.statistics import assert_follows, assert_probability, assert_uncorrelated, assert_variance_gaussian, shifted
-from wirelessfl.privacy.mechanisms.normals import add_compiled, add_normal, kernel, portable
+from wirelessfl.normals import add_compiled, add_normal, kernel, portable
 from wirelessfl.streams import Streams
 
 
@@ -147,5 +147,5 @@ def test_fewer_columns_are_the_beginning_of_more() -> None:
 
 def test_without_the_kernel_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = draw(2, 1000)
-    monkeypatch.setattr("wirelessfl.privacy.mechanisms.normals.kernel", lambda: None)
+    monkeypatch.setattr("wirelessfl.normals.kernel", lambda: None)
     assert torch.equal(draw(2, 1000), compiled)

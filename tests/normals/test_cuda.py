@@ -12,10 +12,7 @@ from torch import Tensor
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity, profile
 
-from wirelessfl.privacy.clipping import Constant
-from wirelessfl.privacy.clipping.conformance import ExampleStep
-from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
-from wirelessfl.privacy.mechanisms.normals import (
+from wirelessfl.normals import (
     add_normal,
     fused,
     fused_works,
@@ -24,6 +21,9 @@ from wirelessfl.privacy.mechanisms.normals import (
     portable,
     state_words,
 )
+from wirelessfl.privacy.clipping import Constant
+from wirelessfl.privacy.clipping.conformance import ExampleStep
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.streams import Streams
 
 pytestmark = pytest.mark.cuda

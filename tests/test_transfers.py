@@ -25,7 +25,7 @@ from wirelessfl.learning.cohort import (
     engine,
     train_cohort,
 )
-from wirelessfl.learning.cohort.block import BlockData, download, pack, unpack, upload
+from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.engine import train_privately
 from wirelessfl.learning.cohort.run import Trained, VoidSteps
 from wirelessfl.learning.optimizers import SGD
@@ -34,6 +34,7 @@ from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism
 from wirelessfl.radio import Superposition
 from wirelessfl.radio.impairments import LateArrival
+from wirelessfl.transfers import download, pack, unpack, upload
 
 CPU = torch.device("cpu")
 

@@ -25,10 +25,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.statistics import assert_follows, shifted
+from wirelessfl.normals import fused, fused_works, nonces, operations, portable, state_words
 from wirelessfl.privacy.clipping import Constant
 from wirelessfl.privacy.clipping.conformance import ExampleStep
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
-from wirelessfl.privacy.mechanisms.normals import fused, fused_works, nonces, operations, portable, state_words
 from wirelessfl.streams import Streams
 
 KEY = bytes(range(32))
@@ -264,9 +264,9 @@ def test_triton_is_imported_where_it_is_needed_only() -> None:
     assert naming == ["fused.py"]
     program = (
         "import sys, numpy, torch; from wirelessfl.streams import Streams;"
-        "from wirelessfl.privacy.mechanisms.normals import add_normal;"
+        "from wirelessfl.normals import add_normal;"
         "add_normal(torch.zeros(1, 5), torch.ones(1), Streams(1), 'noise', 1, numpy.arange(1), 0);"
-        "assert not {'triton', 'wirelessfl.privacy.mechanisms.normals.fused'} & set(sys.modules)"
+        "assert not {'triton', 'wirelessfl.normals.fused'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"PYTHONPATH": str(package.parent)})
 

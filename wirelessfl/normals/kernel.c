@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../../kernels/processors.h"
+#include "../kernels/processors.h"
 
 #define WORDS 16                /* 32-bit words of a block */
 #define PAIRS (LANES * WORDS / 2)

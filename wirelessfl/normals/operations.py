@@ -8,7 +8,7 @@ for each piece of the block, however many clients are in it. Nothing here asks t
 import torch
 from torch import Tensor
 
-from wirelessfl.privacy.mechanisms.normals.portable import COSINE, LN_2, LOGARITHM, RADIANS, ROOT_HALF, SINE
+from wirelessfl.normals.portable import COSINE, LN_2, LOGARITHM, RADIANS, ROOT_HALF, SINE
 
 NUMBERS = 2**22
 """Normal numbers of a piece, at most; all that is alive while one is drawn takes about 25 bytes a number."""
