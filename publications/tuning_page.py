@@ -44,11 +44,13 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
         axes.set_xscale("log")
         _mark_values(axes, sorted({one.values[key] for tried in found for one in tried if key in one.values}))
         axes.set_xlabel(sweep.words.get(key, key), fontsize=8)
-    # Settings that fail lie far below; what decides lies near the best.
+    # Settings that fail lie far below; what decides lies near the best, and what won is seen of every method.
     best = 100 * max(one.accuracy for tried in found for one in tried)
     median = 100 * float(np.median([one.accuracy for tried in found for one in tried]))
+    least = 100 * min(winner(tried).accuracy for tried in found)
+    spread = max(1.0, best - median, (best - least) / 1.5)
     for first in panels[:, 0]:
-        first.set_ylim(best - max(1.0, 1.6 * (best - median)), best + 0.12 * max(1.0, best - median))
+        first.set_ylim(best - 1.6 * spread, best + 0.12 * spread)
         first.set_ylabel("validation accuracy (%)", fontsize=8)
     legend_below(figure, panels[0][0])
     return figure

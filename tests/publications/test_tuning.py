@@ -238,3 +238,13 @@ def test_a_sweep_of_many_keys_stands_in_two_rows() -> None:
     assert len({round(axes.get_position().y0, 3) for axes in shown}) == 2
     assert "tempered sigmoid" in {line.get_label() for line in shown[5].lines}
     assert "DP-SGD" not in {line.get_label() for line in shown[5].lines}
+
+
+def test_what_won_is_seen_of_every_method() -> None:
+    """A method far below the others, as one gradient step is over the air, is not cut off; nor are they pressed flat."""
+    good, bad = (TunedMethod(name, {"p": name}, {"a": (1.0, 2.0, 4.0)}, {"a": 1.0}) for name in ("good", "bad"))
+    sweep = Sweep("s", "", "small", "x", 3, (good, bad), {}, {}, seeds=(8,))
+    trials = [Trial("good", at, 8, 0.85 + 0.001 * at, 1.0, 1.0, "") for at in range(3)]
+    trials += [Trial("bad", at, 8, (0.1, 0.7, 0.6)[at], 1.0, 1.0, "") for at in range(3)]
+    low, high = draw_sweep(sweep, trials).axes[0].get_ylim()
+    assert 60.0 < low < 70.0 and 85.2 < high < 90.0
