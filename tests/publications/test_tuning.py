@@ -241,7 +241,7 @@ def test_a_sweep_of_many_keys_stands_in_two_rows() -> None:
 
 
 def test_what_won_is_seen_of_every_method() -> None:
-    """A method far below the others, as one gradient step is over the air, is not cut off; nor are they pressed flat."""
+    """A method far below the others, as one gradient step over the air, is not cut off; nor are they pressed flat."""
     good, bad = (TunedMethod(name, {"p": name}, {"a": (1.0, 2.0, 4.0)}, {"a": 1.0}) for name in ("good", "bad"))
     sweep = Sweep("s", "", "small", "x", 3, (good, bad), {}, {}, seeds=(8,))
     trials = [Trial("good", at, 8, 0.85 + 0.001 * at, 1.0, 1.0, "") for at in range(3)]
