@@ -160,7 +160,6 @@ class _Round(Generic[Result]):
     # The blocks of a round: lost ones and those not begun yet are to be trained, done ones to be taken in order
     def __init__(self, this: RoundOfBlocks[Result], ahead: int) -> None:
         self.this: RoundOfBlocks[Result] = this
-        self.packed: bytes | None = None
         self._ahead = ahead
         self._lost: list[int] = []
         self._done: dict[int, Result | Exception] = {}
