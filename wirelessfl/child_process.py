@@ -7,30 +7,39 @@ and a notebook do not survive.
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping
+from contextlib import suppress
+from io import IOBase
 from pathlib import Path
 from typing import BinaryIO
 
+_pipes: "weakref.WeakSet[IOBase]" = weakref.WeakSet()
 
-def start_child(module: str, threads: int, log: int, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+
+def start_child(
+    module: str, threads: int, stderr: int, environment: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     """A child that calls ``main`` of a module, without the terminal's Ctrl-C; the end of its stdin is to be its end.
 
     Args:
         module: The module's full name, looked up where this process finds modules.
         threads: Threads of its numerical libraries.
-        log: Descriptor of the file to which its stderr is appended.
+        stderr: Descriptor of the file to which its stderr is appended, or `subprocess.PIPE`.
         environment: Further variables.
     """
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
-    return subprocess.Popen(
+    child = subprocess.Popen(
         [sys.executable, "-P", "-c", f"from {module} import main; main()"],  # -P: not from the current folder
-        env={**os.environ, **limits, **environment, "PYTHONPATH": path},
+        env={**os.environ, **limits, **(environment or {}), "PYTHONPATH": path},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=log,
+        stderr=stderr,
         start_new_session=True,
     )
+    _keep_from_forks(child.stdin, child.stdout)
+    return child
 
 
 def taken_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -39,4 +48,23 @@ def taken_streams() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+    _keep_from_forks(requests, replies)
     return requests, replies
+
+
+def _keep_from_forks(*pipes: object) -> None:
+    # The end of a pipe tells of the end of a process, unless one that was forked from it holds the pipe open
+    _pipes.update(pipe for pipe in pipes if isinstance(pipe, IOBase))
+
+
+def _let_go() -> None:
+    # Another file under the same number: Python will close it there once more
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for pipe in _pipes:
+        with suppress(OSError, ValueError):  # closed
+            os.dup2(nowhere, pipe.fileno(), inheritable=False)
+    os.close(nowhere)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

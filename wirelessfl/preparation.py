@@ -60,6 +60,7 @@ def prepared(
         with interrupts.at_once():
             elsewhere = resources.enter_context(training_elsewhere(means.workers, means.scheduler, interrupts.check))
             simulation = _prepare(scenario, folder, going_on, means, interrupts, elsewhere)
+            _tell_of_idle_workers(simulation, scenario, means)
         yield simulation
 
 
@@ -81,6 +82,19 @@ def _simulator(interrupts: Interrupts) -> Iterator[None]:
     finally:
         if not frozen:
             gc.unfreeze()
+
+
+def _tell_of_idle_workers(simulation: Simulation, scenario: Scenario, means: Means) -> None:
+    clients, chunk = scenario.clients.expected, simulation.deployment.learner.plan.chunk
+    blocks = -(-clients // chunk)
+    if means.scheduler is None and means.workers is not None and means.workers > blocks:
+        warnings.warn(
+            f"--workers: found {means.workers}, of which {means.workers - blocks} have nothing to do: a round of "
+            f"{clients} clients has {blocks} block{'s' if blocks > 1 else ''}; set compute.chunk to less than {chunk} "
+            "clients for more",
+            PlanWarning,
+            stacklevel=2,
+        )
 
 
 def _prepare(

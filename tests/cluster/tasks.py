@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from wirelessfl.errors import ModelWarning
 
 
 class UnsendableError(Exception):
@@ -53,20 +55,50 @@ def leaves(shared: Any, part: int) -> int:
     os._exit(7)
 
 
-class EndsWhenPickled:
-    """The end of a process in the middle of its answer."""
-
-    def __reduce__(self) -> str:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return ""
+def ends_by_a_signal_without_a_name(shared: Any, part: int) -> int:
+    os.kill(os.getpid(), 40)
+    return part
 
 
-def ends_once(shared: str, part: int) -> Any:
-    """Every block ends the first process that it comes to, half of them in the middle of its answer."""
-    mark = Path(shared) / str(part)
-    if mark.exists():
-        return part
-    mark.touch()
-    if part % 2:
-        return np.zeros(10**6), EndsWhenPickled()
+def ends_with_a_fork(shared: Any, part: int) -> int:
+    if os.fork() == 0:
+        time.sleep(30.0)
+        os._exit(0)
     return ends(shared, part)
+
+
+def speaks(shared: Any, part: int) -> int:
+    print("said on stdout", flush=True)
+    warnings.warn("of the package", ModelWarning, stacklevel=1)
+    warnings.simplefilter("always", UserWarning)
+    warnings.warn("a warning", UserWarning, stacklevel=1)
+    return part
+
+
+def gives_a_lock(shared: Any, part: int) -> Any:
+    return threading.Lock()
+
+
+class OnlyThere:
+    """An object that cannot be read elsewhere."""
+
+    def __reduce__(self) -> Any:
+        return _refused, (os.getpid(),)
+
+
+def _refused(pid: int) -> None:
+    if os.getpid() != pid:
+        raise ValueError("only here")
+
+
+def gives_what_cannot_be_read(shared: Any, part: int) -> Any:
+    return OnlyThere()
+
+
+def ends_once(shared: str, part: int) -> int:
+    """Every block ends the first process that it comes to."""
+    mark = Path(shared) / str(part)
+    if not mark.exists():
+        mark.touch()
+        return ends(shared, part)
+    return part

@@ -18,9 +18,10 @@ import wirelessfl as wfl
 from tests.cluster import tasks
 from tests.cluster.test_training import require_same_traces, small
 from tests.processes import is_running
+from wirelessfl import child_process
 from wirelessfl.cluster import local
 from wirelessfl.cluster.blocks import AHEAD, RoundOfBlocks
-from wirelessfl.errors import InfeasibleError, RunInterrupted, ScenarioError
+from wirelessfl.errors import InfeasibleError, PlanWarning, RunInterrupted, ScenarioError
 
 WORKERS = 2
 
@@ -94,11 +95,14 @@ def test_an_error_arrives_where_its_block_would_have_come(workers: local.LocalWo
         next(found)
     with pytest.raises(Exception, match="pickle"):
         next(workers.results(round_of(lambda *_: 0, 1)))
+    with pytest.raises(TypeError, match="cannot pickle"):
+        next(workers.results(round_of(tasks.gives_a_lock, 1)))
+    with pytest.raises(InfeasibleError, match="what a worker process answered cannot be read: ValueError: only here"):
+        next(workers.results(round_of(tasks.gives_what_cannot_be_read, 1)))
     assert len(workers.pids) == WORKERS and all(map(is_running, workers.pids))
 
 
-def test_blocks_of_dead_processes_are_done_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "_DEATHS_OF_ONE", 2)
+def test_blocks_of_dead_processes_are_done_by_others(tmp_path: Path) -> None:
     with local.local_workers(WORKERS, lambda: None) as workers:
         before = workers.pids
         found = workers.results(round_of(tasks.ends_once, 4, str(tmp_path)))
@@ -109,17 +113,114 @@ def test_blocks_of_dead_processes_are_done_by_others(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("task", "why"), [(tasks.ends, "killed by SIGKILL"), (tasks.leaves, "with exit code 7: no room left")]
+    ("task", "why"),
+    [
+        (tasks.ends, "killed by SIGKILL;"),
+        (tasks.leaves, r"with exit code 7 \(no room left\);"),
+        (tasks.ends_by_a_signal_without_a_name, "killed by signal 40;"),
+        (tasks.ends_with_a_fork, "killed by SIGKILL;"),
+    ],
 )
 def test_a_block_of_which_all_die_ends_the_run(
     task: Callable[..., Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "_DEATHS_OF_ONE", 1)
+    """Also where a process that was forked from the dead one lives on and holds its files."""
+    monkeypatch.setattr(local, "_MOST_LOSSES", 2)
     with (
         local.local_workers(WORKERS, lambda: None) as workers,
-        pytest.raises(InfeasibleError, match=rf"3 worker processes have died, the last {why}"),
+        pytest.raises(InfeasibleError, match=rf"2 worker processes have died of one block of clients, the last {why}"),
     ):
-        list(workers.results(round_of(task, 3)))
+        list(workers.results(round_of(task, 1)))
+
+
+def test_a_process_that_dies_now_and_then_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block may be lost almost as often as ends a run."""
+    monkeypatch.setattr(local, "_MOST_LOSSES", 2)
+    with local.local_workers(1, lambda: None) as workers:
+        for first in range(0, 3):
+            (tmp_path / str(first)).mkdir()
+            assert list(workers.results(round_of(tasks.ends_once, 1, str(tmp_path / str(first))))) == [0]
+
+
+def test_what_a_worker_prints_reaches_stderr_and_is_no_answer(
+    workers: local.LocalWorkers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert list(workers.results(round_of(tasks.speaks, 2))) == [0, 1]
+    deadline, told = time.monotonic() + 10.0, ""
+    while told.count("UserWarning: a warning") < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+        told += capsys.readouterr().err
+    assert told.count("said on stdout") == 2 and "ModelWarning" not in told
+
+
+def test_processes_that_cannot_be_started_are_refused_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def start_child(*arguments: Any) -> Any:
+        if len(started) == 2:
+            raise OSError(24, "Too many open files")
+        child = local_start(*arguments)
+        started.append(child.pid)
+        return child
+
+    local_start = child_process.start_child
+    monkeypatch.setattr(local, "start_child", start_child)
+    with (
+        pytest.raises(InfeasibleError, match=r"worker process 3 of 4 cannot be started: .*Too many open files"),
+        local.local_workers(4, lambda: None),
+    ):
+        pass
+    assert len(started) == 2 and not any(map(is_running, started))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Raises", r"local_optimizer\.py:8 in Raises\.step: ValueError: my step is bad"),
+        ("Exits", r"local_optimizer\.py:12 in Exits\.step: SystemExit: 5"),
+        ("Custom", r"local_optimizer\.py:20 in Custom\.step: Mine: 1 and 2"),
+    ],
+)
+def test_a_fault_of_the_users_own_code_is_told_with_its_line(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "local_optimizer.py").write_text(OWN)
+    (tmp_path / "mine.yaml").write_text(wfl.scenario.dump_scenario(small(rounds=1)))
+    command = [sys.executable, "-m", "wirelessfl", "simulate", str(tmp_path / "mine.yaml"), "--allow-plugins"]
+    command += ["--set", f"training.optimizer={{name: 'local_optimizer:{name}', lr: 0.05}}", "--workers", "1"]
+    command += ["--out", str(tmp_path / "out"), "--figures", "none", "--quiet"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 2 and re.search(words, told.stderr), told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_more_workers_than_blocks_are_told(tmp_path: Path) -> None:
+    with pytest.warns(
+        PlanWarning, match=r"workers: found 3, of which 2 have nothing to do: a round of 10 clients has 1"
+    ):
+        wfl.simulate(small(**{"rounds": 1, "compute.chunk": 10}), tmp_path / "out", workers=3, pictures=False)
+
+
+OWN = """\
+from wirelessfl.learning import SGD
+class Mine(Exception):
+    def __init__(self, one, other):
+        super().__init__(f"{one} and {other}")
+
+class Raises(SGD):
+    def step(self, *arguments):
+        raise ValueError("my step is bad")
+
+class Exits(SGD):
+    def step(self, *arguments):
+        raise SystemExit(5)
+
+
+
+
+class Custom(SGD):
+
+    def step(self, *arguments):
+        raise Mine(1, 2)
+"""
 
 
 def test_an_interrupt_is_seen_while_a_block_is_waited_for_and_ends_the_processes() -> None:

@@ -77,7 +77,8 @@ class Resources:
         transform: GradientTransform | None,
     ) -> int:
         kind = torch.device(self.device).type
-        separate = separate_blocks(model, training.batch_size, clients, kind) if self.elsewhere else None
+        batch = min(training.batch_size, int(np.quantile(population.sizes, 0.9)))
+        separate = separate_blocks(model, batch, clients, kind) if self.elsewhere else None
         if kind == "cpu":
             client = client_bytes(model, training, population, algorithm, private=transform is not None)
             return cpu_chunks(client, clients, separate or self.threads)[0]

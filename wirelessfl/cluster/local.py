@@ -8,37 +8,44 @@ import os
 import pickle
 import signal
 import subprocess
-import tempfile
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, Generic
+from typing import IO, Any, Generic
 
 from wirelessfl.child_process import start_child
 from wirelessfl.cluster.blocks import AHEAD, Result, RoundOfBlocks
-from wirelessfl.cluster.worker_process import Request
+from wirelessfl.cluster.worker_process import Request, read_message, write_message
 from wirelessfl.errors import InfeasibleError
 
-_DEATHS_OF_ONE = 4
+_MOST_LOSSES = 5  # of a block: one that so many processes died of ends the next one, too
+_SHUTDOWN_S = 30.0  # that an interpreter on a busy machine may take for its end
 _GRACE_S = 2.0
 _POLL_S = 0.2
+_LAST_WORDS = 200
 
 
 @contextmanager
 def local_workers(count: int, check: Callable[[], None]) -> Iterator["LocalWorkers"]:
     """Worker processes, which are on their way; they end with the context.
 
+    What they print, user's code included, goes to this process's stderr.
+
     Args:
         count: How many.
         check: Called while they are waited for; may raise to give up.
+
+    Raises:
+        InfeasibleError: so many cannot be started.
     """
-    with tempfile.TemporaryDirectory(prefix="wirelessfl-workers-") as folder:
-        workers = LocalWorkers(count, Path(folder) / "workers.log", check)
-        try:
-            yield workers
-        finally:
-            workers.end()
+    workers = LocalWorkers(count, check)
+    try:
+        workers.start(count)
+        yield workers
+    finally:
+        workers.end()
 
 
 class LocalWorkers:
@@ -46,23 +53,33 @@ class LocalWorkers:
 
     Args:
         count: How many.
-        log: File to which their stderr is appended.
         check: Called while they are waited for; may raise to give up.
     """
 
-    def __init__(self, count: int, log: Path, check: Callable[[], None]) -> None:
-        self._log, self._check = log, check
-        self._most_deaths, self._deaths = _DEATHS_OF_ONE * count, 0
-        self._ahead = 1 + AHEAD * count
+    def __init__(self, count: int, check: Callable[[], None]) -> None:
+        self._check, self._ahead = check, 1 + AHEAD * count
         self._rounds: list[_Round[Any]] = []
         self._failure: Exception | None = None
         self._ended = False
         self._changed = threading.Condition()
+        self._processes: list[_Process] = []
+        self._threads: list[threading.Thread] = []
+
+    def start(self, count: int) -> None:
+        """Start of the processes.
+
+        Raises:
+            InfeasibleError: there is no room for so many.
+        """
         devices = _devices()
-        self._processes = [_Process(log, devices[index % len(devices)] if devices else None) for index in range(count)]
-        self._threads = [threading.Thread(target=self._keep_busy, args=(one,), daemon=True) for one in self._processes]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for index in range(count):
+                self._processes.append(process := _Process(devices[index % len(devices)] if devices else None))
+                thread = threading.Thread(target=self._keep_busy, args=(process,), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        except (OSError, RuntimeError) as refused:  # of processes, files or threads
+            raise InfeasibleError(f"worker process {index + 1} of {count} cannot be started: {refused}") from refused
 
     @property
     def pids(self) -> list[int]:
@@ -73,7 +90,7 @@ class LocalWorkers:
         """The results of the blocks of a round, in their order; the workers begin at once.
 
         Raises:
-            InfeasibleError: too many workers have died.
+            InfeasibleError: too many processes have died of one of them.
         """
         found = self._results(_Round(this, self._ahead))
         next(found)
@@ -100,26 +117,19 @@ class LocalWorkers:
                 self._changed.wait(_POLL_S)
             found = begun.taken()
             self._changed.notify_all()  # one more may begin
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         return found
 
     def _keep_busy(self, process: "_Process") -> None:
         # The life of one process, in a thread of its own
-        while (work := self._work()) is not None:
-            begun, at = work
-            try:
-                result = process.answer(begun, at)
-            except _LostError as error:
-                with self._changed:
-                    begun.lost(at)
-                    if not self._ended:
-                        self._replace(process, error)
-                    self._changed.notify_all()
-            else:
-                with self._changed:
-                    begun.done(at, result)
-                    self._changed.notify_all()
+        try:
+            while (work := self._work()) is not None:
+                self._done(process, *work)
+        except Exception as error:
+            with self._changed:
+                self._failure = self._failure or error
+                self._changed.notify_all()
 
     def _work(self) -> "tuple[_Round[Any], int] | None":
         with self._changed:
@@ -130,19 +140,28 @@ class LocalWorkers:
                 self._changed.wait()
         return None
 
-    def _replace(self, process: "_Process", error: Exception) -> None:
-        code = process.ended()
-        self._deaths += 1
-        if self._deaths <= self._most_deaths:
-            try:
-                process.start()
-            except OSError as refused:
-                self._failure = InfeasibleError(f"no worker process can be started: {refused}")
+    def _done(self, process: "_Process", begun: "_Round[Any]", at: int) -> None:
+        try:
+            result = process.answer(begun, at)
+        except (OSError, EOFError):
+            end = process.ended(_SHUTDOWN_S)
+            with self._changed:
+                if self._ended:
+                    return
+                if begun.lost(at) == _MOST_LOSSES:
+                    raise InfeasibleError(
+                        f"{_MOST_LOSSES} worker processes have died of one block of clients, the last {end}; finished "
+                        "rounds are on disk, continue with --resume"
+                    ) from None
+                try:
+                    process.start()
+                except OSError as refused:
+                    raise InfeasibleError(f"no worker process can be started: {refused}") from refused
+                self._changed.notify_all()
             return
-        why = f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        last = self._log.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
-        words = f"{self._deaths} worker processes have died, the last {why}: {last or error}"
-        self._failure = InfeasibleError(words)
+        with self._changed:
+            begun.done(at, result)
+            self._changed.notify_all()
 
     def end(self) -> None:
         """End of all of them."""
@@ -151,8 +170,9 @@ class LocalWorkers:
             self._changed.notify_all()
         for process in self._processes:
             process.terminate()
-        for process, thread in zip(self._processes, self._threads, strict=True):
-            process.ended()
+        for process in self._processes:
+            process.ended(_GRACE_S)
+        for thread in self._threads:
             thread.join()
 
 
@@ -162,7 +182,8 @@ class _Round(Generic[Result]):
         self.this: RoundOfBlocks[Result] = this
         self._ahead = ahead
         self._lost: list[int] = []
-        self._done: dict[int, Result | Exception] = {}
+        self._losses: Counter[int] = Counter()
+        self._done: dict[int, Result | BaseException] = {}
         self._begun, self._taken = 0, 0
 
     def begin_next(self) -> int | None:
@@ -173,77 +194,96 @@ class _Round(Generic[Result]):
             return self._begun - 1
         return None
 
-    def lost(self, at: int) -> None:
+    def lost(self, at: int) -> int:
+        """How often the block is lost by now."""
         self._lost.append(at)
+        self._losses[at] += 1
+        return self._losses[at]
 
-    def done(self, at: int, result: Result | Exception) -> None:
+    def done(self, at: int, result: Result | BaseException) -> None:
         self._done[at] = result
 
     def is_next_done(self) -> bool:
         return self._taken in self._done
 
-    def taken(self) -> Result | Exception:
+    def taken(self) -> Result | BaseException:
         found = self._done.pop(self._taken)
         self._taken += 1
         return found
 
 
-class _LostError(Exception):
-    pass
-
-
 class _Process:
     # A process and the round whose model it has
-    def __init__(self, log: Path, device: str | None) -> None:
-        self._log, self._device = log, device
+    def __init__(self, device: str | None) -> None:
+        self._own = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
         self.start()
 
     def start(self) -> None:
-        own = {} if self._device is None else {"CUDA_VISIBLE_DEVICES": self._device}
-        with self._log.open("ab") as log:
-            self._child = start_child("wirelessfl.cluster.worker_process", 1, log.fileno(), own)
-        assert self._child.stdin is not None and self._child.stdout is not None
+        self._child = start_child("wirelessfl.cluster.worker_process", 1, subprocess.PIPE, self._own)
+        assert self._child.stdin is not None and self._child.stdout is not None and self._child.stderr is not None
         self._requests, self._answers = self._child.stdin, self._child.stdout
         self._has: _Round[Any] | None = None
+        self._last_words = ""
+        self._listener = threading.Thread(target=self._listen, args=(self._child.stderr,), daemon=True)
+        self._listener.start()
+
+    def _listen(self, stderr: IO[bytes]) -> None:
+        with stderr:
+            for line in stderr:
+                text = line.decode(errors="replace")
+                self._last_words = text.strip()[-_LAST_WORDS:] or self._last_words
+                if sys.stderr is not None:
+                    with suppress(OSError, ValueError):  # closed
+                        sys.stderr.write(text)
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
-    def answer(self, begun: "_Round[Result]", at: int) -> Result | Exception:
+    def answer(self, begun: "_Round[Result]", at: int) -> Result | BaseException:
         """The result of a block, or what it raised there.
 
         Raises:
-            _LostError: the process has died.
+            OSError: the process has died.
+            EOFError: likewise.
         """
         try:
             shared = None if self._has is begun else begun.this.shared
             request = pickle.dumps(Request(shared, begun.this.task, begun.this.part(at)), pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             return error
+        write_message(self._requests, request)
+        self._has = begun
+        answer = read_message(self._answers)
         try:
-            self._requests.write(request)
-            self._requests.flush()
-            self._has = begun
-            found: Result | Exception = pickle.load(self._answers)  # noqa: S301 - of a process started by this one
-        except Exception as error:  # whatever a broken pipe does to pickle
-            raise _LostError(str(error)) from error
+            found: Result | BaseException = pickle.loads(answer)  # noqa: S301 - of a process started by this one
+        except Exception as error:
+            return InfeasibleError(f"what a worker process answered cannot be read: {type(error).__name__}: {error}")
         return found
 
     def terminate(self) -> None:
         self._child.terminate()
 
-    def ended(self) -> int:
-        """The exit code, as soon as there is one."""
+    def ended(self, patience_s: float) -> str:
+        """How the process has ended, in words; after a while it is made to."""
         try:
-            code = self._child.wait(_GRACE_S)
+            code = self._child.wait(patience_s)
         except subprocess.TimeoutExpired:
             self._child.kill()
             code = self._child.wait()
         for pipe in (self._requests, self._answers):
             with suppress(OSError):  # what was not written goes nowhere
                 pipe.close()
-        return code
+        self._listener.join(_GRACE_S)  # a process that was forked from it may speak on
+        said = f" ({self._last_words})" if self._last_words else ""
+        return f"with exit code {code}{said}" if code >= 0 else f"killed by {_name_of(-code)}{said}"
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 def _devices() -> list[str]:

@@ -27,6 +27,7 @@ from wirelessfl.learning.cohort import BlockSum, Cohort, CohortPart, SummedBlock
 from wirelessfl.learning.cohort.execution import keep_freed_memory
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.layout import image_format
+from wirelessfl.plugins.blame import remember
 from wirelessfl.plugins.places import found_later
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario
 from wirelessfl.scenario.scenario import outside_code, outside_sources
@@ -237,6 +238,8 @@ def _built(run: RunOnWorkers) -> _Place:
     _refuse_others("code", run.sources, _digests(scenario), ScenarioError)
     sources = outside_sources(scenario)
     found_later(() if sources is None else sources.tops)
+    for reference in outside_code(scenario).values():
+        remember(reference)
     streams = Streams(scenario.seed)
     population = build_population(scenario, streams)
     _refuse_others("data", run.data, fingerprints(scenario, population), DataError)

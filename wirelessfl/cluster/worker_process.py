@@ -1,16 +1,24 @@
 """The process of a worker on this machine: it trains one block after the other, until its stdin ends."""
 
+import os
 import pickle
+import queue
+import struct
+import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
+from wirelessfl import plugins
 from wirelessfl.child_process import taken_streams
 from wirelessfl.cluster.worker import RoundOnWorkers
-from wirelessfl.errors import InfeasibleError, WirelessFLError
+from wirelessfl.errors import InfeasibleError, ModelWarning, PlanWarning, ScenarioError, SourceWarning, WirelessFLError
 from wirelessfl.learning.cohort import CohortPart
+
+_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -28,32 +36,73 @@ class Request:
     part: CohortPart
 
 
+def write_message(pipe: IO[bytes], message: bytes) -> None:
+    """One message behind its length.
+
+    Raises:
+        OSError: nobody reads it.
+    """
+    pipe.write(_LENGTH.pack(len(message)))
+    pipe.write(message)
+    pipe.flush()
+
+
+def read_message(pipe: IO[bytes]) -> bytes:
+    """The next message.
+
+    Raises:
+        EOFError: the pipe has ended, perhaps in the middle of it.
+    """
+    head = pipe.read(_LENGTH.size)
+    message = pipe.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
+    if len(head) < _LENGTH.size or len(message) < _LENGTH.unpack(head)[0]:
+        raise EOFError
+    return message
+
+
 def main() -> None:
     """Loop over requests; the answer is the result of each, or its error."""
     requests, answers = taken_streams()
+    for category in (ModelWarning, PlanWarning, SourceWarning):  # said where the run was built
+        warnings.simplefilter("ignore", category)
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(requests, waiting), daemon=True).start()
     shared = None
-    with suppress(EOFError, BrokenPipeError):  # the run is gone
+    while True:
+        request: Request = pickle.loads(waiting.get())  # noqa: S301 - of the process that has started this one
+        shared = shared if request.shared is None else request.shared
+        assert shared is not None
+        with suppress(BrokenPipeError):  # the run is gone, and so is soon this process
+            write_message(answers, _answer(request, shared))
+
+
+def _read(requests: IO[bytes], waiting: "queue.SimpleQueue[bytes]") -> None:
+    # With the run its blocks are void: a process that nobody waits for does not train on
+    with suppress(EOFError):
         while True:
-            request: Request = pickle.load(requests)  # noqa: S301 - of the process that has started this one
-            shared = shared if request.shared is None else request.shared
-            assert shared is not None
-            pickle.dump(_answer(request, shared), answers, pickle.HIGHEST_PROTOCOL)
-            answers.flush()
+            waiting.put(read_message(requests))
+    os._exit(0)
 
 
-def _answer(request: Request, shared: RoundOnWorkers) -> Any:
+def _answer(request: Request, shared: RoundOnWorkers) -> bytes:
     try:
-        return request.task(shared, request.part)
-    except Exception as error:
-        if not isinstance(error, WirelessFLError):
-            error.add_note(f"in a worker process:\n{traceback.format_exc()}")
+        return pickle.dumps(request.task(shared, request.part), pickle.HIGHEST_PROTOCOL)
+    except plugins.RAISED as error:
         return _sendable(error)
 
 
-def _sendable(error: Exception) -> Exception:
-    # Errors of code from outside may not survive pickle
+def _sendable(error: BaseException) -> bytes:
+    # With the line of code from outside, which no traceback leads to any more; errors of such code may not be pickled
+    sent = error
+    if isinstance(error, WirelessFLError):
+        error.args = (plugins.refusal(error), *error.args[1:])
+    elif not isinstance(error, MemoryError) and (words := plugins.failure(error)):
+        sent = ScenarioError(words)
+    if not isinstance(sent, WirelessFLError) or sent is not error:
+        sent.add_note(f"in a worker process:\n{''.join(traceback.format_exception(error))}")
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
+        packed = pickle.dumps(sent)
+        pickle.loads(packed)  # noqa: S301 - its own
     except Exception:
-        return InfeasibleError(f"a worker process failed: {type(error).__name__}: {error}")
-    return error
+        return pickle.dumps(InfeasibleError(f"a worker process failed: {type(error).__name__}: {error}"))
+    return packed

@@ -142,7 +142,7 @@ class LocalWorkers(Workers):
 class _Worker:
     def __init__(self, threads: int, log: int, inbox: queue.SimpleQueue[tuple[_Worker, bytes | None]]) -> None:
         self.task: Task | None = None
-        self.process = start_child("wirelessfl.study.local", threads, log, {})
+        self.process = start_child("wirelessfl.study.local", threads, log)
         assert self.process.stdin is not None and self.process.stdout is not None
         self._stdin, self._stdout, self._inbox = self.process.stdin, self.process.stdout, inbox
         self._reader = threading.Thread(target=self._read, daemon=True)
