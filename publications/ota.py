@@ -57,6 +57,7 @@ from publications.ota_setting import COVERAGE, SETTING
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.repetition import REPETITION_CLAIMS, REPETITION_FIGURE
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
+from publications.tuned_claims import ahead_when_tuned
 from publications.tuning_runs import tuned_studies
 
 WORDS = {
@@ -205,6 +206,17 @@ CLAIMS = (
     ),
     Claim("Exact calibration of the jammer saves power against Theorem 2.", "this page", power_of_exact),
     Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "this page", accuracy_of_exact),
+    *(
+        Claim(
+            f"All tuned alike, at published ε = 6.52, {first} is more accurate than {' and '.join(others)}.",
+            "this page",
+            ahead_when_tuned("ota-cross-layer-dp", "algorithms", *methods),
+        )
+        for first, others, methods in (
+            ("Upcycled-FL", ("FedProx", "FedAvg"), ("Upcycled", "FedProx", "FedAvg")),
+            ("FedProx", ("FedAvg",), ("FedProx", "FedAvg")),
+        )
+    ),
     *OTA_BOUND_CLAIMS,
     *REPETITION_CLAIMS,
 )
