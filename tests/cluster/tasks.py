@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import ModelWarning
+from wirelessfl.errors import ModelWarning, ScenarioError
 
 
 class UnsendableError(Exception):
@@ -39,6 +39,10 @@ def fails(shared: Any, part: int) -> int:
     if part == 2:
         raise ZeroDivisionError("in block 2")
     return part
+
+
+def refuses(shared: Any, part: int) -> int:
+    raise ScenarioError("not so; try --resume")
 
 
 def fails_beyond_words(shared: Any, part: int) -> int:

@@ -21,7 +21,7 @@ from tests.processes import is_running
 from wirelessfl import child_process
 from wirelessfl.cluster import local
 from wirelessfl.cluster.blocks import AHEAD, RoundOfBlocks
-from wirelessfl.errors import InfeasibleError, PlanWarning, RunInterrupted, ScenarioError
+from wirelessfl.errors import InfeasibleError, PlanWarning, RunInterrupted, ScenarioError, command_line_words
 
 WORKERS = 2
 
@@ -89,6 +89,11 @@ def test_an_error_arrives_where_its_block_would_have_come(workers: local.LocalWo
     assert "in a worker process:" in caught.value.__notes__[0] and "tasks.py" in caught.value.__notes__[0]
     with pytest.raises(InfeasibleError, match=r"a worker process failed: UnsendableError: 1 and 2"):
         next(workers.results(round_of(tasks.fails_beyond_words, 1)))
+    with pytest.raises(ScenarioError) as refused:
+        next(workers.results(round_of(tasks.refuses, 1)))
+    assert str(refused.value) == "not so; try resume=True"
+    with command_line_words():
+        assert str(refused.value) == "not so; try --resume"
     found = workers.results(round_of(tasks.sum_with_shared, 3, 0, Numbers(wrong=1)))
     assert next(found) == 0
     with pytest.raises(ScenarioError, match=r"mine\.py: no part"):

@@ -15,7 +15,15 @@ from typing import IO, Any
 from wirelessfl import plugins
 from wirelessfl.child_process import taken_streams
 from wirelessfl.cluster.worker import RoundOnWorkers
-from wirelessfl.errors import InfeasibleError, ModelWarning, PlanWarning, ScenarioError, SourceWarning, WirelessFLError
+from wirelessfl.errors import (
+    InfeasibleError,
+    ModelWarning,
+    PlanWarning,
+    ScenarioError,
+    SourceWarning,
+    WirelessFLError,
+    command_line_words,
+)
 from wirelessfl.learning.cohort import CohortPart
 
 _LENGTH = struct.Struct("<Q")
@@ -95,7 +103,8 @@ def _sendable(error: BaseException) -> bytes:
     # With the line of code from outside, which no traceback leads to any more; errors of such code may not be pickled
     sent = error
     if isinstance(error, WirelessFLError):
-        error.args = (plugins.refusal(error), *error.args[1:])
+        with command_line_words():  # the process that reads it knows which words the user typed
+            error.args = (plugins.refusal(error), *error.args[1:])
     elif not isinstance(error, MemoryError) and (words := plugins.failure(error)):
         sent = ScenarioError(words)
     if not isinstance(sent, WirelessFLError) or sent is not error:
