@@ -32,7 +32,8 @@ def start_child(
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", f"from {module} import main; main()"],  # -P: not from the current folder
-        env={**os.environ, **limits, **(environment or {}), "PYTHONPATH": path},
+        # What a user's own code prints appears at once, and not only at an orderly end
+        env={**os.environ, **limits, **(environment or {}), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

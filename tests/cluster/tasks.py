@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -72,7 +73,8 @@ def ends_with_a_fork(shared: Any, part: int) -> int:
 
 
 def speaks(shared: Any, part: int) -> int:
-    print("said on stdout", flush=True)
+    print("said on stdout")
+    sys.stderr.write("\rwithout an end")
     warnings.warn("of the package", ModelWarning, stacklevel=1)
     warnings.simplefilter("always", UserWarning)
     warnings.warn("a warning", UserWarning, stacklevel=1)
@@ -81,6 +83,37 @@ def speaks(shared: Any, part: int) -> int:
 
 def gives_a_lock(shared: Any, part: int) -> Any:
     return threading.Lock()
+
+
+class Mine(ScenarioError):
+    """A refusal with arguments of its own."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"mine {one}, {other}")
+
+
+def refuses_in_its_own_words(shared: Any, part: int) -> int:
+    raise Mine(1, 2)
+
+
+def interrupts(shared: Any, part: int) -> int:
+    raise KeyboardInterrupt("by itself")
+
+
+class EndsElsewhere:
+    """An object that ends whoever else reads it."""
+
+    def __reduce__(self) -> Any:
+        return _leave, (os.getpid(),)
+
+
+def _leave(pid: int) -> None:
+    if os.getpid() != pid:
+        raise SystemExit(3)
+
+
+def gives_what_ends_the_reader(shared: Any, part: int) -> Any:
+    return EndsElsewhere()
 
 
 class OnlyThere:

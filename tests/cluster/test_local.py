@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -94,6 +95,12 @@ def test_an_error_arrives_where_its_block_would_have_come(workers: local.LocalWo
     assert str(refused.value) == "not so; try resume=True"
     with command_line_words():
         assert str(refused.value) == "not so; try --resume"
+    with pytest.raises(ScenarioError, match="mine 1, 2"):
+        next(workers.results(round_of(tasks.refuses_in_its_own_words, 1)))
+    with pytest.raises(KeyboardInterrupt, match="by itself"):
+        next(workers.results(round_of(tasks.interrupts, 1)))
+    with pytest.raises(InfeasibleError, match="what a worker process answered cannot be read: SystemExit: 3"):
+        next(workers.results(round_of(tasks.gives_what_ends_the_reader, 1)))
     found = workers.results(round_of(tasks.sum_with_shared, 3, 0, Numbers(wrong=1)))
     assert next(found) == 0
     with pytest.raises(ScenarioError, match=r"mine\.py: no part"):
@@ -148,14 +155,24 @@ def test_a_process_that_dies_now_and_then_ends_no_run(tmp_path: Path, monkeypatc
 
 
 def test_what_a_worker_prints_reaches_stderr_and_is_no_answer(
-    workers: local.LocalWorkers, capsys: pytest.CaptureFixture[str]
+    workers: local.LocalWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As it comes, with or without the end of a line; a stderr that fails loses it and nothing else."""
+    told: list[str] = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=told.append))
     assert list(workers.results(round_of(tasks.speaks, 2))) == [0, 1]
-    deadline, told = time.monotonic() + 10.0, ""
-    while told.count("UserWarning: a warning") < 2 and time.monotonic() < deadline:
+    deadline = time.monotonic() + 10.0
+    while "".join(told).count("UserWarning: a warning") < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-        told += capsys.readouterr().err
-    assert told.count("said on stdout") == 2 and "ModelWarning" not in told
+    text = "".join(told)
+    assert text.count("said on stdout") == 2 and text.count("\rwithout an end") == 2 and "ModelWarning" not in text
+
+    def fails(_: str) -> None:
+        raise RuntimeError("gone")
+
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=fails))
+    for _ in range(3):
+        assert list(workers.results(round_of(tasks.speaks, 2))) == [0, 1]
 
 
 def test_processes_that_cannot_be_started_are_refused_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:

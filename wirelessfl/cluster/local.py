@@ -4,16 +4,19 @@ Between two blocks of clients a worker waits for one pickled message each way an
 bring it several, which cost as much as the blocks of a small model.
 """
 
+import codecs
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Generic
+from io import BufferedReader
+from typing import Any, Generic, cast
 
 from wirelessfl.child_process import start_child
 from wirelessfl.cluster.blocks import AHEAD, Result, RoundOfBlocks
@@ -25,6 +28,7 @@ _SHUTDOWN_S = 30.0  # that an interpreter on a busy machine may take for its end
 _GRACE_S = 2.0
 _POLL_S = 0.2
 _LAST_WORDS = 200
+_PIECE = 1 << 16  # bytes
 
 
 @contextmanager
@@ -59,7 +63,7 @@ class LocalWorkers:
     def __init__(self, count: int, check: Callable[[], None]) -> None:
         self._check, self._ahead = check, 1 + AHEAD * count
         self._rounds: list[_Round[Any]] = []
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._ended = False
         self._changed = threading.Condition()
         self._processes: list[_Process] = []
@@ -126,7 +130,7 @@ class LocalWorkers:
         try:
             while (work := self._work()) is not None:
                 self._done(process, *work)
-        except Exception as error:
+        except BaseException as error:  # without this thread the run would wait for ever
             with self._changed:
                 self._failure = self._failure or error
                 self._changed.notify_all()
@@ -155,7 +159,7 @@ class LocalWorkers:
                     ) from None
                 try:
                     process.start()
-                except OSError as refused:
+                except (OSError, RuntimeError) as refused:  # of processes, files or threads
                     raise InfeasibleError(f"no worker process can be started: {refused}") from refused
                 self._changed.notify_all()
             return
@@ -170,8 +174,9 @@ class LocalWorkers:
             self._changed.notify_all()
         for process in self._processes:
             process.terminate()
+        deadline = time.monotonic() + _GRACE_S
         for process in self._processes:
-            process.ended(_GRACE_S)
+            process.ended(max(0.0, deadline - time.monotonic()))
         for thread in self._threads:
             thread.join()
 
@@ -224,17 +229,18 @@ class _Process:
         self._requests, self._answers = self._child.stdin, self._child.stdout
         self._has: _Round[Any] | None = None
         self._last_words = ""
-        self._listener = threading.Thread(target=self._listen, args=(self._child.stderr,), daemon=True)
+        heard = (cast(BufferedReader, self._child.stderr),)
+        self._listener = threading.Thread(target=self._listen, args=heard, daemon=True)
         self._listener.start()
 
-    def _listen(self, stderr: IO[bytes]) -> None:
+    def _listen(self, stderr: BufferedReader) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with stderr:
-            for line in stderr:
-                text = line.decode(errors="replace")
-                self._last_words = text.strip()[-_LAST_WORDS:] or self._last_words
-                if sys.stderr is not None:
-                    with suppress(OSError, ValueError):  # closed
-                        sys.stderr.write(text)
+            while piece := stderr.read1(_PIECE):
+                text = decoder.decode(piece)
+                self._last_words = (self._last_words + text)[-_LAST_WORDS:]
+                with suppress(Exception):  # a stderr that is closed, or one of the user's own
+                    sys.stderr.write(text)
 
     @property
     def pid(self) -> int:
@@ -250,14 +256,14 @@ class _Process:
         try:
             shared = None if self._has is begun else begun.this.shared
             request = pickle.dumps(Request(shared, begun.this.task, begun.this.part(at)), pickle.HIGHEST_PROTOCOL)
-        except Exception as error:
+        except BaseException as error:  # of the user's own objects
             return error
         write_message(self._requests, request)
         self._has = begun
         answer = read_message(self._answers)
         try:
             found: Result | BaseException = pickle.loads(answer)  # noqa: S301 - of a process started by this one
-        except Exception as error:
+        except BaseException as error:
             return InfeasibleError(f"what a worker process answered cannot be read: {type(error).__name__}: {error}")
         return found
 
@@ -274,8 +280,10 @@ class _Process:
         for pipe in (self._requests, self._answers):
             with suppress(OSError):  # what was not written goes nowhere
                 pipe.close()
-        self._listener.join(_GRACE_S)  # a process that was forked from it may speak on
-        said = f" ({self._last_words})" if self._last_words else ""
+        if self._listener.ident is not None:  # None where there was no room for one more thread
+            self._listener.join(min(patience_s, _GRACE_S))  # a process that was forked from it may speak on
+        *_, last = [""] + [line.strip() for line in self._last_words.splitlines() if line.strip()]
+        said = f" ({last})" if last else ""
         return f"with exit code {code}{said}" if code >= 0 else f"killed by {_name_of(-code)}{said}"
 
 

@@ -95,23 +95,22 @@ def _read(requests: IO[bytes], waiting: "queue.SimpleQueue[bytes]") -> None:
 def _answer(request: Request, shared: RoundOnWorkers) -> bytes:
     try:
         return pickle.dumps(request.task(shared, request.part), pickle.HIGHEST_PROTOCOL)
-    except plugins.RAISED as error:
-        return _sendable(error)
+    except BaseException as error:  # nobody but code from outside ends this process or interrupts it
+        return _packed(error)
 
 
-def _sendable(error: BaseException) -> bytes:
-    # With the line of code from outside, which no traceback leads to any more; errors of such code may not be pickled
-    sent = error
+def _packed(error: BaseException) -> bytes:
+    # With the line of code from outside, to which no traceback leads any more
     if isinstance(error, WirelessFLError):
+        kind = next(one for one in type(error).__mro__ if one.__module__ == WirelessFLError.__module__)
         with command_line_words():  # the process that reads it knows which words the user typed
-            error.args = (plugins.refusal(error), *error.args[1:])
-    elif not isinstance(error, MemoryError) and (words := plugins.failure(error)):
-        sent = ScenarioError(words)
-    if not isinstance(sent, WirelessFLError) or sent is not error:
-        sent.add_note(f"in a worker process:\n{''.join(traceback.format_exception(error))}")
+            return pickle.dumps(kind(plugins.refusal(error)))
+    words = None if isinstance(error, MemoryError) else plugins.failure(error)
+    sent = error if words is None else ScenarioError(words)
+    sent.add_note(f"in a worker process:\n{''.join(traceback.format_exception(error))}")
     try:
         packed = pickle.dumps(sent)
         pickle.loads(packed)  # noqa: S301 - its own
-    except Exception:
+    except Exception:  # errors of code from outside may not survive it
         return pickle.dumps(InfeasibleError(f"a worker process failed: {type(error).__name__}: {error}"))
     return packed
