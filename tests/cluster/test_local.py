@@ -20,7 +20,7 @@ from tests.cluster import tasks
 from tests.cluster.test_training import require_same_traces, small
 from tests.processes import is_running
 from wirelessfl import child_process
-from wirelessfl.cluster import local
+from wirelessfl.cluster import local, process
 from wirelessfl.cluster.blocks import AHEAD, RoundOfBlocks
 from wirelessfl.errors import InfeasibleError, PlanWarning, RunInterrupted, ScenarioError, command_line_words
 
@@ -186,7 +186,7 @@ def test_processes_that_cannot_be_started_are_refused_and_the_others_end(monkeyp
         return child
 
     local_start = child_process.start_child
-    monkeypatch.setattr(local, "start_child", start_child)
+    monkeypatch.setattr(process, "start_child", start_child)
     with (
         pytest.raises(InfeasibleError, match=r"worker process 3 of 4 cannot be started: .*Too many open files"),
         local.local_workers(4, lambda: None),

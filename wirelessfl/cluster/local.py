@@ -4,31 +4,22 @@ Between two blocks of clients a worker waits for one pickled message each way an
 bring it several, which cost as much as the blocks of a small model.
 """
 
-import codecs
 import os
-import pickle
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from io import BufferedReader
-from typing import Any, Generic, cast
+from contextlib import contextmanager
+from typing import Any, Generic
 
-from wirelessfl.child_process import start_child
 from wirelessfl.cluster.blocks import AHEAD, Result, RoundOfBlocks
-from wirelessfl.cluster.worker_process import Request, read_message, write_message
+from wirelessfl.cluster.process import WorkerProcess
 from wirelessfl.errors import InfeasibleError
 
 _MOST_LOSSES = 5  # of a block: one that so many processes died of ends the next one, too
 _SHUTDOWN_S = 30.0  # that an interpreter on a busy machine may take for its end
 _GRACE_S = 2.0
 _POLL_S = 0.2
-_LAST_WORDS = 200
-_PIECE = 1 << 16  # bytes
 
 
 @contextmanager
@@ -66,7 +57,7 @@ class LocalWorkers:
         self._failure: BaseException | None = None
         self._ended = False
         self._changed = threading.Condition()
-        self._processes: list[_Process] = []
+        self._processes: list[WorkerProcess] = []
         self._threads: list[threading.Thread] = []
 
     def start(self, count: int) -> None:
@@ -78,7 +69,7 @@ class LocalWorkers:
         devices = _devices()
         try:
             for index in range(count):
-                self._processes.append(process := _Process(devices[index % len(devices)] if devices else None))
+                self._processes.append(process := WorkerProcess(devices[index % len(devices)] if devices else None))
                 thread = threading.Thread(target=self._keep_busy, args=(process,), daemon=True)
                 thread.start()
                 self._threads.append(thread)
@@ -125,7 +116,7 @@ class LocalWorkers:
             raise found
         return found
 
-    def _keep_busy(self, process: "_Process") -> None:
+    def _keep_busy(self, process: WorkerProcess) -> None:
         # The life of one process, in a thread of its own
         try:
             while (work := self._work()) is not None:
@@ -144,9 +135,9 @@ class LocalWorkers:
                 self._changed.wait()
         return None
 
-    def _done(self, process: "_Process", begun: "_Round[Any]", at: int) -> None:
+    def _done(self, process: WorkerProcess, begun: "_Round[Any]", at: int) -> None:
         try:
-            result = process.answer(begun, at)
+            result = process.answer(begun.this, at)
         except (OSError, EOFError):
             end = process.ended(_SHUTDOWN_S)
             with self._changed:
@@ -215,83 +206,6 @@ class _Round(Generic[Result]):
         found = self._done.pop(self._taken)
         self._taken += 1
         return found
-
-
-class _Process:
-    # A process and the round whose model it has
-    def __init__(self, device: str | None) -> None:
-        self._own = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
-        self.start()
-
-    def start(self) -> None:
-        self._child = start_child("wirelessfl.cluster.worker_process", 1, subprocess.PIPE, self._own)
-        assert self._child.stdin is not None and self._child.stdout is not None and self._child.stderr is not None
-        self._requests, self._answers = self._child.stdin, self._child.stdout
-        self._has: _Round[Any] | None = None
-        self._last_words = ""
-        heard = (cast(BufferedReader, self._child.stderr),)
-        self._listener = threading.Thread(target=self._listen, args=heard, daemon=True)
-        self._listener.start()
-
-    def _listen(self, stderr: BufferedReader) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        with stderr:
-            while piece := stderr.read1(_PIECE):
-                text = decoder.decode(piece)
-                self._last_words = (self._last_words + text)[-_LAST_WORDS:]
-                with suppress(Exception):  # a stderr that is closed, or one of the user's own
-                    sys.stderr.write(text)
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
-    def answer(self, begun: "_Round[Result]", at: int) -> Result | BaseException:
-        """The result of a block, or what it raised there.
-
-        Raises:
-            OSError: the process has died.
-            EOFError: likewise.
-        """
-        try:
-            shared = None if self._has is begun else begun.this.shared
-            request = pickle.dumps(Request(shared, begun.this.task, begun.this.part(at)), pickle.HIGHEST_PROTOCOL)
-        except BaseException as error:  # of the user's own objects
-            return error
-        write_message(self._requests, request)
-        self._has = begun
-        answer = read_message(self._answers)
-        try:
-            found: Result | BaseException = pickle.loads(answer)  # noqa: S301 - of a process started by this one
-        except BaseException as error:
-            return InfeasibleError(f"what a worker process answered cannot be read: {type(error).__name__}: {error}")
-        return found
-
-    def terminate(self) -> None:
-        self._child.terminate()
-
-    def ended(self, patience_s: float) -> str:
-        """How the process has ended, in words; after a while it is made to."""
-        try:
-            code = self._child.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            code = self._child.wait()
-        for pipe in (self._requests, self._answers):
-            with suppress(OSError):  # what was not written goes nowhere
-                pipe.close()
-        if self._listener.ident is not None:  # None where there was no room for one more thread
-            self._listener.join(min(patience_s, _GRACE_S))  # a process that was forked from it may speak on
-        *_, last = [""] + [line.strip() for line in self._last_words.splitlines() if line.strip()]
-        said = f" ({last})" if last else ""
-        return f"with exit code {code}{said}" if code >= 0 else f"killed by {_name_of(-code)}{said}"
-
-
-def _name_of(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"
 
 
 def _devices() -> list[str]:
