@@ -8,10 +8,11 @@ import sys
 import threading
 from contextlib import suppress
 from io import BufferedReader
-from typing import Any, cast
+from typing import cast
 
 from wirelessfl.child_process import start_child
 from wirelessfl.cluster.blocks import Result, RoundOfBlocks
+from wirelessfl.cluster.worker import RoundOnWorkers
 from wirelessfl.cluster.worker_process import Request, read_message, write_message
 from wirelessfl.errors import InfeasibleError
 
@@ -42,7 +43,7 @@ class WorkerProcess:
         self._child = start_child("wirelessfl.cluster.worker_process", 1, subprocess.PIPE, self._own)
         assert self._child.stdin is not None and self._child.stdout is not None and self._child.stderr is not None
         self._requests, self._answers = self._child.stdin, self._child.stdout
-        self._has: RoundOfBlocks[Any] | None = None
+        self._has: RoundOnWorkers | None = None
         self._last_words = ""
         heard = (cast(BufferedReader, self._child.stderr),)
         self._listener = threading.Thread(target=self._listen, args=heard, daemon=True)
@@ -70,12 +71,12 @@ class WorkerProcess:
             EOFError: likewise.
         """
         try:
-            shared = None if self._has is this else this.shared
+            shared = None if self._has is this.shared else this.shared
             request = pickle.dumps(Request(shared, this.task, this.part(at)), pickle.HIGHEST_PROTOCOL)
         except BaseException as error:  # of the user's own objects
             return error
         write_message(self._requests, request)
-        self._has = this
+        self._has = this.shared
         answer = read_message(self._answers)
         try:
             found: Result | BaseException = pickle.loads(answer)  # noqa: S301 - of a process started by this one
@@ -99,8 +100,7 @@ class WorkerProcess:
                 pipe.close()
         if self._listener.ident is not None:  # None where there was no room for one more thread
             self._listener.join(min(patience_s, _FORKS_S))
-        *_, last = [""] + [line.strip() for line in self._last_words.splitlines() if line.strip()]
-        said = f" ({last})" if last else ""
+        said = "".join(f" ({line.strip()})" for line in self._last_words.strip().splitlines()[-1:])
         return f"with exit code {code}{said}" if code >= 0 else f"killed by {_name_of(-code)}{said}"
 
 

@@ -62,10 +62,11 @@ def read_message(pipe: IO[bytes]) -> bytes:
         EOFError: the pipe has ended, perhaps in the middle of it.
     """
     head = pipe.read(_LENGTH.size)
-    message = pipe.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
-    if len(head) < _LENGTH.size or len(message) < _LENGTH.unpack(head)[0]:
-        raise EOFError
-    return message
+    if len(head) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(head)
+        if len(message := pipe.read(length)) == length:
+            return message
+    raise EOFError
 
 
 def main() -> None:
