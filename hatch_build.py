@@ -1,4 +1,4 @@
-"""Compiles the kernels in C when the package is installed or built: of patches, noise, Haar norms and transforms, sums.
+"""Compiles the kernels in C as the package is installed or built: patches, pools, noise, Haar norms, transforms, sums.
 
 Without a C compiler the package is built all the same: NumPy then computes the same numbers, more slowly, and the wheel
 is for every machine. With one its tag names the oldest system on which the kernels can be loaded.
@@ -23,6 +23,7 @@ except ModuleNotFoundError:  # the kernel is also compiled in place, on machines
 
 SOURCES = (
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
+    Path("wirelessfl/learning/cohort/pooling/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_norms/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/inverse_haar/kernel.c"),
     Path("wirelessfl/normals/kernel.c"),

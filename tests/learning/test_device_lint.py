@@ -47,6 +47,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
         Finding("_rows_of", "from_numpy"): UPLOAD,
     },
     "learning/cohort/patches/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
+    "learning/cohort/pooling/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
     "learning/cohort/run.py": {
         Finding("Trained.report", "from_numpy"): REPORT,
         Finding("clip_rows", "bool"): LOOK,

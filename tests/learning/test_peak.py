@@ -28,6 +28,7 @@ from wirelessfl.learning.cohort import (
     general,
     gradients,
     patches,
+    pooling,
     train_cohort,
 )
 from wirelessfl.learning.cohort.block import BlockData
@@ -123,6 +124,7 @@ def test_the_peak_is_that_of_the_profiler(
     monkeypatch.setattr(convolution.Conv2d, "multiplies_patches", lambda *_: True)  # on this CPU as on a GPU
     monkeypatch.setattr(convolution, "holds", lambda _: False)
     monkeypatch.setattr(patches, "kernel", lambda: None)
+    monkeypatch.setattr(pooling, "kernel", lambda: None)
     monkeypatch.setattr(haar_norms, "kernel", lambda: None)
     monkeypatch.setattr(haar_norms.pieces, "_by_lanes", lambda _: False)
     build, shape = MODELS[name]

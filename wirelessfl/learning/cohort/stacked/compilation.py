@@ -1,6 +1,7 @@
 """From a module to a program, where all its layers are known."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -9,9 +10,11 @@ from torch import nn
 from torch.nn import functional
 
 from wirelessfl.learning.cohort.patches import KernelGeometry
+from wirelessfl.learning.cohort.pooling import Maxima, Means
 from wirelessfl.learning.cohort.stacked import layers, spatial
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.cohort.stacked.layers import Layer, TrainedLayer
+from wirelessfl.learning.cohort.stacked.pooling import MaxPool2d, MeanPool, Pool
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
 from wirelessfl.learning.cohort.stacked.spatial import aten
 from wirelessfl.learning.flat import FlatModel
@@ -43,6 +46,8 @@ def compile_program(model: FlatModel) -> Program | None:
             return None
         if layer is layers.RELU and steps and steps[-1].slots:
             layer = layers.RELU_IN_PLACE
+        if isinstance(layer, Pool) and steps and steps[-1].layer in (layers.RELU, layers.RELU_IN_PLACE):
+            layer = replace(layer, relu=steps.pop().layer)
         as_images = as_images and type(module) is not nn.Flatten
         slots = []
         for parameter in module.parameters():
@@ -122,8 +127,11 @@ def _conv2d(module: nn.Conv2d) -> Layer | None:
 
 
 def _max_pool(module: nn.MaxPool2d) -> Layer | None:
+    if module.return_indices:
+        return None
     pairs = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding), _pair(module.dilation)
-    return None if module.return_indices else spatial.MaxPool2d((*pairs, module.ceil_mode))
+    pool = MaxPool2d((*pairs, module.ceil_mode))
+    return pool if module.ceil_mode else Pool(Maxima, KernelGeometry(*pairs), pool)
 
 
 def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
@@ -131,14 +139,17 @@ def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
     settings: dict[str, Any] = dict(zip(("kernel_size", "stride", "padding"), pairs, strict=True))
     settings |= {"ceil_mode": module.ceil_mode, "count_include_pad": module.count_include_pad}
     derivative = partial(aten.avg_pool2d_backward, **settings, divisor_override=None)
-    pool = spatial.MeanPool(partial(functional.avg_pool2d, **settings), derivative)
-    return pool if module.divisor_override is None else None
+    if module.divisor_override is not None:
+        return None
+    pool = MeanPool(partial(functional.avg_pool2d, **settings), derivative)
+    of_all_places = not module.ceil_mode and (module.count_include_pad or pairs[2] == (0, 0))
+    return Pool(Means, KernelGeometry(*pairs, dilation=(1, 1)), pool) if of_all_places else pool
 
 
 def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:
     size = _pair(module.output_size)
     means = partial(functional.adaptive_avg_pool2d, output_size=size)
-    return None if None in size else spatial.MeanPool(means, aten._adaptive_avg_pool2d_backward)
+    return None if None in size else MeanPool(means, aten._adaptive_avg_pool2d_backward)
 
 
 _Makers: TypeAlias = dict[type[nn.Module], Callable[[Any], Layer | None]]

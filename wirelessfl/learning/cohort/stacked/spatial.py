@@ -1,4 +1,4 @@
-"""Layers on images: their layout, pooling and group norm.
+"""Layers on images: their layout, and group norm.
 
 Between them the images of all clients are one tensor (B, k · C, H, W) in channels-last memory: image b holds the
 b-th sample of every client, client after client along the channels. A convolution of k clients is then one grouped
@@ -9,13 +9,11 @@ Group norm goes by its own formulas: torch's ``native_group_norm_backward`` give
 images differ in memory format, and crashes where not all of its results are asked for (torch 2.13).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_to
@@ -65,48 +63,6 @@ class FlattenImages(Layer):
 
 
 _Pass = tuple[Tensor, Tensor]
-
-
-@dataclass(frozen=True)
-class MaxPool2d(Layer):
-    """Maxima; ``saved`` holds the images and where in them the maxima lie.
-
-    Attributes:
-        settings: Kernel, stride, padding, dilation, and whether output sizes are rounded up, as torch takes them.
-    """
-
-    settings: tuple[Pair, Pair, Pair, Pair, bool]
-
-    @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
-        outputs, where = functional.max_pool2d_with_indices(inputs, *self.settings)
-        return outputs, (inputs, where)
-
-    @override
-    def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
-        images, where = saved
-        return cast(Tensor, aten.max_pool2d_with_indices_backward(delta, images, *self.settings, where))
-
-
-@dataclass(frozen=True)
-class MeanPool(Layer):
-    """Means over windows; ``saved`` is the images.
-
-    Attributes:
-        means: Of the images.
-        derivative: By the images, from δ and the images.
-    """
-
-    means: Callable[[Tensor], Tensor]
-    derivative: Callable[[Tensor, Tensor], Tensor]
-
-    @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        return self.means(inputs), inputs
-
-    @override
-    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        return self.derivative(delta, saved)
 
 
 @dataclass(frozen=True)
