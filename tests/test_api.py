@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,16 @@ def test_another_scenario_is_not_resumed(finished: wfl.Result) -> None:
     other = small(uplink__jammer={"epsilon": 2.0}, rounds=4, trace__models="every 2")
     with pytest.raises(ScenarioError, match=r"uplink\.jammer\.epsilon: 1\.0 -> 2\.0"):
         wfl.simulate(other, finished.folder, resume=True, pictures=False)
+
+
+def test_runs_in_several_threads_of_one_process_are_those_of_one_thread(tmp_path: Path) -> None:
+    def run(name: str) -> Path:
+        return wfl.simulate(JAMMED, tmp_path / name, device="cpu", threads=1, pictures=False).trace
+
+    with ThreadPoolExecutor(4) as pool:
+        traces = list(pool.map(run, "abcd"))
+    for trace in traces[1:]:
+        assert_same_trace(trace, traces[0])
 
 
 def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:

@@ -63,3 +63,25 @@ def test_a_commit_takes_no_second_copy_of_what_is_held(tmp_path: Path) -> None:
 
 def test_pieces_at_once_are_what_the_system_allows() -> None:
     assert os.sysconf("SC_IOV_MAX") >= journal._PIECES_AT_ONCE
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_closed_file_is_not_locked_by_a_process_that_was_forked_meanwhile(tmp_path: Path) -> None:
+    """As another thread does that inspects a trace of its own."""
+    (tmp_path / "file").touch()
+    backing = HeldBackFile(tmp_path / "file")
+    waits, ends = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(ends)
+        os.read(waits, 1)
+        os._exit(0)
+    os.close(waits)
+    try:
+        with pytest.raises(BlockingIOError):
+            HeldBackFile(tmp_path / "file")
+        backing.close()
+        HeldBackFile(tmp_path / "file").close()
+    finally:
+        os.close(ends)
+        os.waitpid(child, 0)

@@ -11,7 +11,7 @@ from wirelessfl.errors import precondition
 from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel, sample_losses
-from wirelessfl.learning.layout import image_format, samples_at_once
+from wirelessfl.learning.layout import arranged, image_format, samples_at_once
 from wirelessfl.transfers import download
 
 _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
@@ -86,5 +86,5 @@ def _logits(model: FlatModel, parameters: Tensor, inputs: Tensor, at_once: int, 
     # (n, num_classes) logits of a chunk of samples, so many at a time
     parts = torch.split(inputs, at_once)
     if inputs.ndim == 4:
-        parts = tuple(part.contiguous(memory_format=layout) for part in parts)
+        parts = tuple(arranged(part, layout) for part in parts)
     return torch.cat([model.logits(parameters, part) for part in parts])

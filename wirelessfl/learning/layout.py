@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from wirelessfl.learning.flat import FlatModel
 
@@ -53,6 +53,19 @@ def _widest_output(model: FlatModel) -> int:
     with torch.no_grad():
         module(torch.zeros(1, *model.feature_shape))
     return widest
+
+
+def arranged(images: Tensor, layout: torch.memory_format) -> Tensor:
+    """Images (n, C, H, W) in a memory format; a copy where theirs is another.
+
+    Where there is one channel both formats are the same memory. The strides then say which it is: what layers make of
+    the images would be contiguous otherwise, and pooling takes several times as long there.
+    """
+    images = images.contiguous(memory_format=layout)
+    if layout == torch.channels_last and images.shape[1] == 1:
+        height, width = images.shape[2:]
+        return images.as_strided(images.shape, (height * width, 1, width, 1))
+    return images
 
 
 @lru_cache(maxsize=8)

@@ -150,9 +150,12 @@ class HeldBackFile(io.RawIOBase):
 
     @override
     def close(self) -> None:
-        # Unlocks as well; what was not committed is lost.
+        # What was not committed is lost. A process that another thread forked in the meantime has the descriptor too:
+        # closing it here alone would leave the file locked until that process ends.
         if not self.closed:
             super().close()
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
 
 

@@ -12,6 +12,7 @@ from typing_extensions import override
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
 from wirelessfl.learning.flat import FlatModel, sample_losses
+from wirelessfl.learning.layout import arranged
 
 
 def trains_client_by_client(model: FlatModel) -> bool:
@@ -78,7 +79,7 @@ class LoopedGradients(GeneralGradients):
         return torch.stack([each(*batch) for batch in zip(flat, inputs, targets, strict=True)])
 
     def _losses(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
-        images = inputs.contiguous(memory_format=self.layout) if inputs.ndim == 4 else inputs
+        images = arranged(inputs, self.layout) if inputs.ndim == 4 else inputs
         return sample_losses(self.model.logits_at(parameters, images), targets)
 
     def _sample_loss(self, flat: Tensor, sample: Tensor, target: Tensor) -> Tensor:

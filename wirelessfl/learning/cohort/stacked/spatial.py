@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.cohort.stacked.layers import Layer, TrainedLayer, Weights, squared_norm
+from wirelessfl.learning.layout import arranged
 
-Pair = tuple[int, int]
 aten = torch.ops.aten
 
 
@@ -39,7 +39,7 @@ class ToImages(Layer):
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, int]:
-        return inputs.transpose(0, 1).flatten(1, 2).contiguous(memory_format=torch.channels_last), len(inputs)
+        return arranged(inputs.transpose(0, 1).flatten(1, 2), torch.channels_last), len(inputs)
 
     @override
     def backward(self, weights: Weights, saved: int, delta: Tensor) -> Tensor:
