@@ -108,6 +108,30 @@ def test_what_is_not_a_number_stays_so(
     assert torch.equal(compiled.derivative(torch.ones_like(expected), kept), derivative)
 
 
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.AvgPool2d(2), nn.MaxPool2d(2, ceil_mode=True)], ids=str)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_images_in_full_precision_take_derivatives_of_convolutions_in_reduced_precision(
+    pool: nn.Module, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Group norm gives float32 where convolutions before and behind it are in bfloat16."""
+    if not compiled:
+        monkeypatch.setattr(pooling, "kernel", lambda: None)
+
+    def build() -> nn.Module:
+        before = nn.Conv2d(2, 8, 3), nn.GroupNorm(2, 8), nn.ReLU()
+        return nn.Sequential(*before, pool, nn.Conv2d(8, 8, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 3 * 3, 4))
+
+    model = FlatModel(build, (2, 10, 10), 4)
+    population = RandomPopulation(np.array([8, 5, 8]), (2, 10, 10), 4)
+    training = LocalTraining(SGD(0.5), 0.1, batch_size=4, epochs=1)
+    cohort = model.initial(1), population, np.arange(3), training, Streams(3), 1
+    exact, rounded = (
+        torch.cat([block.updates for block in train_cohort(model, *cohort, ExecutionPlan(precision=precision))])
+        for precision in ("fp32", "bf16")
+    )
+    assert torch.linalg.vector_norm(rounded - exact) < 0.05 * torch.linalg.vector_norm(exact)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions_have_no_kernel(dtype: torch.dtype) -> None:
     assert kernel_for(images_of(2).to(dtype), WINDOWS[0]) is None

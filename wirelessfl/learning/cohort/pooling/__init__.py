@@ -47,7 +47,7 @@ class CompiledPool(Protocol):
         """(B, C, rows, columns) values of the windows, and what ``derivative`` needs of the images."""
 
     def derivative(self, delta: Tensor, kept: Any) -> Tensor:
-        """(B, C, H, W) derivative by the images from ``delta``, that by the values of the windows."""
+        """(B, C, H, W) derivative by the images from ``delta``, that by the values of the windows, in any precision."""
 
 
 class Places(NamedTuple):
@@ -81,7 +81,8 @@ class Maxima(CompiledPool):
 
     @override
     def derivative(self, delta: Tensor, kept: Places) -> Tensor:
-        delta, out = _channels_last(delta), _empty(delta, kept.image)
+        delta = _channels_last(delta.float())
+        out = _empty(delta, kept.image)
         view = _view(self.windows, out)
         self.library.wirelessfl_from_maxima(delta.data_ptr(), kept.of_windows.data_ptr(), view, out.data_ptr())
         return out
@@ -105,7 +106,7 @@ class Means(CompiledPool):
 
     @override
     def derivative(self, delta: Tensor, kept: Tensor) -> Tensor:
-        delta, out = _channels_last(delta), torch.empty_like(kept)
+        delta, out = _channels_last(delta.float()), torch.empty_like(kept)
         before = kept.data_ptr() if self.rectified else None
         self.library.wirelessfl_from_means(delta.data_ptr(), before, _view(self.windows, kept), out.data_ptr())
         return out

@@ -69,7 +69,7 @@ INLINED void tile_of_maxima(const float *image, const meeting *pixels, const int
                             float *restrict maxima, uint8_t *restrict places, const int64_t length) {
     float best[TILE];
     int32_t place[TILE];
-    const int32_t none = rectified ? NONE : pixels[0].place;
+    const int32_t none = rectified || !count ? NONE : pixels[0].place;
     for (int64_t at = 0; at < length; at++) best[at] = rectified ? 0 : -INFINITY, place[at] = none;
     for (int i = 0; i < count; i++) {
         const float *pixel = image + pixels[i].first;
@@ -85,7 +85,7 @@ INLINED void tile_of_maxima(const float *image, const meeting *pixels, const int
 }
 
 /* Of each window and channel the maximum and the place where it lies, the first one if there are several; with a ReLU, the
- * maximum of what it gives, and NONE where that is zero: there it has no derivative. */
+ * maximum of what it gives, and NONE where that is zero: there it has no derivative. A window off the image has −∞, or 0. */
 FOR_EACH_PROCESSOR void wirelessfl_maxima(const float *images, const geometry *on, const int64_t rectified, float *maxima,
                                           uint8_t *places) {
     const int64_t channels = on->channels;

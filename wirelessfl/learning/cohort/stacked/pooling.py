@@ -35,6 +35,7 @@ class MaxPool2d(Layer):
     @override
     def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         images, where = saved
+        delta = delta.to(images.dtype)  # that of convolutions in reduced precision, where group norm gave the images
         return cast(Tensor, aten.max_pool2d_with_indices_backward(delta, images, *self.settings, where))
 
 
@@ -56,7 +57,7 @@ class MeanPool(Layer):
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        return self.derivative(delta, saved)
+        return self.derivative(delta.to(saved.dtype), saved)
 
 
 class _Kept(NamedTuple):
