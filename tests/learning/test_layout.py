@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
-from wirelessfl.learning.layout import arranged
+from wirelessfl.learning import Examples
+from wirelessfl.learning.evaluation import evaluate
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.layout import arranged, image_format
 
 FORMATS = [torch.contiguous_format, torch.channels_last]
 
@@ -29,3 +34,27 @@ def test_images_in_the_format_are_not_copied() -> None:
         assert arranged(images, layout).data_ptr() == images.data_ptr()
     part = torch.randn(4, 3, 9, 8)[:, 1:2]  # of one channel, but apart in memory
     assert torch.equal(arranged(part, torch.channels_last), part)
+
+
+class Viewed(nn.Module):
+    """A network that calls ``view`` on images, which wants them contiguous."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution, self.linear = nn.Conv2d(channels, 8, 3), nn.Linear(8 * 36, 4)
+
+    @override
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.convolution(images).relu()
+        logits: Tensor = self.linear(maps.view(len(maps), -1))
+        return logits
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_modules_that_do_not_take_channels_last_get_contiguous_images(channels: int) -> None:
+    model = FlatModel(lambda: Viewed(channels), (channels, 8, 8), 4)
+    assert image_format(model) == torch.contiguous_format
+    examples = Examples(torch.randn(5, channels, 8, 8), torch.arange(5) % 4)
+    logits = model.logits(model.initial(1), examples.inputs)
+    expected = functional.cross_entropy(logits, examples.targets)
+    assert evaluate(model, model.initial(1), examples).loss == pytest.approx(float(expected), rel=1e-5)

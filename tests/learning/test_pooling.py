@@ -73,7 +73,7 @@ def test_values_and_derivatives_are_those_of_torch_bit_for_bit(
         return
     for channels, last in product(CHANNELS, (True, False)):
         images = images_of(channels, last)
-        library = kernel_for(images, windows)
+        library = kernel()
         assert library is not None
         before = images_of(channels).requires_grad_()
         expected = by_torch(pool, windows, functional.relu(before) if rectified else before)
@@ -96,7 +96,7 @@ def test_what_is_not_a_number_stays_so(
     windows = KernelGeometry((2, 2), (2, 2), (0, 0), (1, 1))
     images = images_of(40)
     images[1, 7, 3, 4] = images[1, 7, 2, 4] = images[2, 39, 0, 0] = torch.nan
-    library = kernel_for(images, windows)
+    library = kernel()
     assert library is not None
     before = images.clone(memory_format=torch.channels_last).requires_grad_()
     expected = by_torch(pool, windows, functional.relu(before) if rectified else before)
@@ -114,6 +114,7 @@ def test_images_in_full_precision_take_derivatives_of_convolutions_in_reduced_pr
     pool: nn.Module, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Group norm gives float32 where convolutions before and behind it are in bfloat16."""
+    monkeypatch.setattr(pooling, "_FEWEST_CHANNELS", 1)
     if not compiled:
         monkeypatch.setattr(pooling, "kernel", lambda: None)
 
@@ -134,14 +135,26 @@ def test_images_in_full_precision_take_derivatives_of_convolutions_in_reduced_pr
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions_have_no_kernel(dtype: torch.dtype) -> None:
-    assert kernel_for(images_of(2).to(dtype), WINDOWS[0]) is None
+    assert kernel_for(images_of(100), WINDOWS[0]) is kernel()
+    assert kernel_for(images_of(100).to(dtype), WINDOWS[0]) is None
+
+
+def test_images_of_few_channels_have_no_kernel() -> None:
+    assert [kernel_for(images_of(channels), WINDOWS[1]) for channels in (31, 32)] == [None, kernel()]
 
 
 def test_windows_of_more_places_than_a_byte_counts_have_no_kernel() -> None:
-    images = torch.zeros(1, 1, 20, 20)
+    images = torch.zeros(1, 40, 20, 20)
     at = (1, 1), (0, 0), (1, 1)
     assert kernel_for(images, KernelGeometry((16, 16), *at)) is None
     assert kernel_for(images, KernelGeometry((15, 17), *at)) is kernel()
+
+
+def test_windows_that_may_lie_off_the_image_have_no_kernel() -> None:
+    """Of such a window torch gives −∞, also behind a ReLU."""
+    images = torch.zeros(1, 40, 2, 5)
+    assert functional.max_pool2d(images, (2, 1), 1, (1, 0), (3, 1)).isneginf().all()
+    assert kernel_for(images, KernelGeometry((2, 1), (1, 1), (1, 0), (3, 1))) is None
 
 
 class Network(NamedTuple):
@@ -221,6 +234,7 @@ def test_pools_take_the_relu_before_them(name: str) -> None:
 def test_networks_train_to_the_same_bits_without_the_kernel(
     name: str, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pooling, "_FEWEST_CHANNELS", 1)
     compiled = updates_of(name, private)
     monkeypatch.setattr(pooling, "kernel", lambda: None)
     assert torch.equal(updates_of(name, private), compiled)

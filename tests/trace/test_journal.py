@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tracemalloc
 from pathlib import Path
@@ -85,3 +86,16 @@ def test_a_closed_file_is_not_locked_by_a_process_that_was_forked_meanwhile(tmp_
     finally:
         os.close(ends)
         os.waitpid(child, 0)
+
+
+def test_a_file_that_was_locked_closes_no_other_when_it_is_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    holder = HeldBackFile(tmp_path / "file")
+    with pytest.raises(BlockingIOError) as refused:
+        HeldBackFile(tmp_path / "file")
+    other = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)  # under the number that has become free
+    del refused
+    gc.collect()
+    os.fstat(other)
+    os.close(other)
+    holder.close()

@@ -87,7 +87,7 @@ def _takes_channels_last(model: FlatModel) -> bool:
     parameters = model.initial(0).double()
     try:
         with torch.no_grad():
-            logits = model.logits(parameters, inputs.contiguous(memory_format=torch.channels_last))
+            logits = model.logits(parameters, arranged(inputs, torch.channels_last))
             return torch.allclose(logits, model.logits(parameters, inputs), rtol=1e-9, atol=1e-12)
     except RuntimeError:
         return False

@@ -48,6 +48,7 @@ class HeldBackFile(io.RawIOBase):
         try:
             _lock(self._descriptor)
         except OSError:
+            super().close()  # so that it is not closed once more when it is forgotten: the number may be another file's
             os.close(self._descriptor)
             raise
         self._position = 0

@@ -109,6 +109,7 @@ def _words(reader: int, deadline: float) -> str | None:
 def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
     # Body of the child: it writes what it found, and ends without any clean-up of its parent's things.
     try:
+        _close_all_but(writer)
         gc.disable()
         faulthandler.disable()
         _limit(resource.RLIMIT_CORE, 0)
@@ -121,6 +122,12 @@ def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
         os._exit(0)
     finally:
         os._exit(_DAMAGED)
+
+
+def _close_all_but(writer: int) -> None:
+    # A file that another thread has open and locked would stay locked, after it was closed, until this process ends.
+    os.closerange(3, writer)
+    os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _limit(kind: int, value: int) -> None:

@@ -1,6 +1,6 @@
 /* Pooling of images in channels-last memory, with or without a ReLU before it, in one pass over them.
  *
- * Numbers are added up in the order of torch: all processors round alike, and as torch does. */
+ * Numbers are added up in the order of torch: all processors round alike, and as torch does, but for the sign of a zero. */
 
 #include <math.h>
 #include <stddef.h>
@@ -13,8 +13,9 @@
 
 enum { TILE = 4 * LANES, NONE = UINT8_MAX, MOST = NONE };
 
-/* Images (samples, height, width, channels), and on each of them windows (rows, columns) of at most MOST places (high, wide).
- * A place of a window lies at stride · window + step · place − padding, along rows and along columns. */
+/* Images (samples, height, width, channels), and on each of them windows (rows, columns) of at most MOST places (high, wide),
+ * one of them on the image at least. A place of a window lies at stride · window + step · place − padding, along rows and
+ * along columns. */
 typedef struct {
     int64_t samples, height, width, channels, rows, columns, high, wide, stride[2], padding[2], step[2];
 } geometry;
@@ -69,7 +70,7 @@ INLINED void tile_of_maxima(const float *image, const meeting *pixels, const int
                             float *restrict maxima, uint8_t *restrict places, const int64_t length) {
     float best[TILE];
     int32_t place[TILE];
-    const int32_t none = rectified || !count ? NONE : pixels[0].place;
+    const int32_t none = rectified ? NONE : pixels[0].place;
     for (int64_t at = 0; at < length; at++) best[at] = rectified ? 0 : -INFINITY, place[at] = none;
     for (int i = 0; i < count; i++) {
         const float *pixel = image + pixels[i].first;
@@ -85,7 +86,7 @@ INLINED void tile_of_maxima(const float *image, const meeting *pixels, const int
 }
 
 /* Of each window and channel the maximum and the place where it lies, the first one if there are several; with a ReLU, the
- * maximum of what it gives, and NONE where that is zero: there it has no derivative. A window off the image has −∞, or 0. */
+ * maximum of what it gives, and NONE where that is zero: there it has no derivative. */
 FOR_EACH_PROCESSOR void wirelessfl_maxima(const float *images, const geometry *on, const int64_t rectified, float *maxima,
                                           uint8_t *places) {
     const int64_t channels = on->channels;
