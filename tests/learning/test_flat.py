@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import nn
@@ -58,6 +61,23 @@ def test_the_initial_model_follows_from_its_seed_and_leaves_torch_alone(model: F
     torch.manual_seed(11)
     expected = torch.cat([parameter.detach().flatten() for parameter in mlp((5,), 3, hidden=(4,)).parameters()])
     assert torch.equal(first, expected)
+
+
+def test_initial_models_of_several_threads_are_those_of_one() -> None:
+    """Each sets the generator of the whole process to its seed."""
+
+    def build() -> nn.Module:
+        layers = []
+        for _ in range(20):
+            layers.append(nn.Linear(5, 5))
+            time.sleep(1e-4)  # the other threads' turn
+        return nn.Sequential(*layers, nn.Linear(5, 3))
+
+    slow = FlatModel(build, (5,), 3)
+    expected = [slow.initial(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(slow.initial, range(4)))
+    assert all(map(torch.equal, found, expected))
 
 
 def test_initial_models_differ_by_the_low_32_bits_of_the_seed(model: FlatModel) -> None:

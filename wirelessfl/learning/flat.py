@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -20,6 +21,7 @@ from wirelessfl.learning.adapters import TrainedPart
 INITIAL_MODEL = "initial_model"
 """Purpose of the seed of the first model, and of its frozen parameters."""
 
+_SEEDED = threading.RLock()  # the generator is that of the whole process, in which runs of other threads draw too
 _PROBE_SAMPLES = 3
 _PROBE_TOLERANCE = 1e-6  # relative, in float64: far above rounding, far below what mixing samples does
 
@@ -227,6 +229,6 @@ def _build_from_seed(build: Callable[[], nn.Module], seed: int) -> nn.Module:
     #
     # That generator looks at the low 32 bits of a seed only, so two seeds give the same initial model with probability
     # 2^-32. Other bits would be another initial model for every run on record, which a replay computes anew.
-    with torch.random.fork_rng(devices=[]):
+    with _SEEDED, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return build()
