@@ -69,7 +69,7 @@ def test_updates_are_those_of_the_plain_loop(
 def test_only_large_layers_behind_convolutions_are_chosen() -> None:
     femnist = FlatModel(partial(models.cnn_femnist, (1, 28, 28), 10), (1, 28, 28), 10)
     chosen = ActivationSpace.of(program_of(femnist), 20, 5)
-    assert chosen is not None and chosen.chosen == (6,)  # images, twice a convolution and its pool, flattening, this one
+    assert chosen is not None and chosen.chosen == (6,)  # images, twice a convolution and a pool, flattening, this one
     assert ActivationSpace.of(program_of(femnist), 20, 500) is None  # as many rows as weights a row
     dense = FlatModel(lambda: models.mlp((784,), 10, hidden=(2048, 2048)), (784,), 10)
     assert ActivationSpace.of(program_of(dense), 20, 5) is None
