@@ -64,13 +64,14 @@ def by_torch(pool: Callable[..., CompiledPool], windows: KernelGeometry, images:
 
 @compiled_only
 @pytest.mark.parametrize("rectified", [False, True], ids=["bare", "rectified"])
-@pytest.mark.parametrize("windows", WINDOWS, ids=str)
-@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize(
+    ("pool", "windows"),
+    [(pool, at) for pool in POOLS for at in WINDOWS if pool is Maxima or at.dilation == (1, 1)],
+    ids=str,
+)
 def test_values_and_derivatives_are_those_of_torch_bit_for_bit(
     pool: Callable[[ctypes.CDLL, KernelGeometry, bool], CompiledPool], windows: KernelGeometry, rectified: bool
 ) -> None:
-    if pool is Means and windows.dilation != (1, 1):
-        return
     for channels, last in product(CHANNELS, (True, False)):
         images = images_of(channels, last)
         library = kernel()
@@ -130,6 +131,7 @@ def test_images_in_full_precision_take_derivatives_of_convolutions_in_reduced_pr
         torch.cat([block.updates for block in train_cohort(model, *cohort, ExecutionPlan(precision=precision))])
         for precision in ("fp32", "bf16")
     )
+    # What plans in bfloat16 are allowed on any device, see benchmarks/gpu/agreement.py
     assert torch.linalg.vector_norm(rounded - exact) < 0.05 * torch.linalg.vector_norm(exact)
 
 

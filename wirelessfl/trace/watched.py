@@ -26,6 +26,7 @@ _BYTES_PER_S = 50e6
 _MEMORY = 1 << 30
 _MOST_WORDS = 8192
 _SIZE = Path("/proc/self/statm")
+_OPEN = Path("/proc/self/fd")
 _DAMAGED = 1
 # The signals of a limit that was reached; the others are those of a crash.
 _ENDS = {signal.SIGXCPU, signal.SIGKILL}
@@ -126,8 +127,11 @@ def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
 
 def _close_all_but(writer: int) -> None:
     # A file that another thread has open and locked would stay locked, after it was closed, until this process ends.
-    os.closerange(3, writer)
-    os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
+    with suppress(OSError):  # without /proc they stay open; to try all numbers that there may be can take minutes
+        for number in [int(entry.name) for entry in _OPEN.iterdir()]:
+            if number > 2 and number != writer:
+                with suppress(OSError):  # that of the list itself is closed
+                    os.close(number)
 
 
 def _limit(kind: int, value: int) -> None:
