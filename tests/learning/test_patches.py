@@ -15,10 +15,11 @@ from torch.nn import functional
 
 from tests.learning.plain_loop import RandomPopulation
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, patches, train_cohort
-from wirelessfl.learning.cohort.patches import KernelGeometry, kernel, patches_of, sums_over_patches
+from wirelessfl.learning.cohort.patches import kernel, patches_of, sums_over_patches
 from wirelessfl.learning.cohort.stacked import convolution
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.privacy.clipping import Constant, SampleMooClipping

@@ -15,11 +15,11 @@ from torch.nn import functional
 
 from tests.learning.plain_loop import RandomPopulation
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, pooling, train_cohort
-from wirelessfl.learning.cohort.patches import KernelGeometry
 from wirelessfl.learning.cohort.pooling import CompiledPool, Maxima, Means, kernel, kernel_for
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.cohort.stacked.pooling import Pool
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.models import TemperedSigmoid
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients

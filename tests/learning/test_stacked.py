@@ -18,10 +18,10 @@ from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohor
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.execution import full_precision, precision_scope
 from wirelessfl.learning.cohort.gradients import SampleGradients
-from wirelessfl.learning.cohort.patches import KernelGeometry
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun
 from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program, convolution
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.models import TemperedSigmoid, mlp, resnet18_gn
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.population import Shards

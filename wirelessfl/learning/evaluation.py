@@ -12,6 +12,7 @@ from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel, sample_losses
 from wirelessfl.learning.layout import arranged, image_format, samples_at_once
+from wirelessfl.learning.winograd.modules import MinimallyFiltered
 from wirelessfl.transfers import download
 
 _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
@@ -87,4 +88,5 @@ def _logits(model: FlatModel, parameters: Tensor, inputs: Tensor, at_once: int, 
     parts = torch.split(inputs, at_once)
     if inputs.ndim == 4:
         parts = tuple(arranged(part, layout) for part in parts)
-    return torch.cat([model.logits(parameters, part) for part in parts])
+    with MinimallyFiltered():
+        return torch.cat([model.logits(parameters, part) for part in parts])

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.winograd.modules import filtering_of_call
 
-# Measured: with up to so many filters channels-last is up to twice as fast, with 512 on images of 4 x 4 slower
+# Measured: with up to so many filters channels-last is up to twice as fast; with 512 on images of 4 x 4 it is slower
+# where torch convolves. Minimal filtering wants it, but takes too few of a ResNet's products on images of 64 x 64
 _WIDEST_LAST = 256
+_MOST_FILTERED = 0.75
 _IMAGES = 32  # what so many become in a network of convolutions stays in the caches
 _WIDEST_BYTES = 2**27  # of the outputs of one layer
 
@@ -72,12 +75,36 @@ def arranged(images: Tensor, layout: torch.memory_format) -> Tensor:
 def image_format(model: FlatModel) -> torch.memory_format:
     """The memory format of images in which the convolutions of a model are fast.
 
-    Channels-last for two-dimensional ones that are not wide, where the module takes it: one that calls ``view`` on
-    images may not. What is not an image is contiguous.
+    Channels-last for two-dimensional ones that are not wide or mostly filtered minimally, where the module takes it:
+    one that calls ``view`` on images may not. What is not an image is contiguous.
     """
     widths = [part.out_channels for part in model.module.modules() if isinstance(part, nn.Conv2d)]
-    narrow = len(model.feature_shape) == 3 and widths and max(widths) <= _WIDEST_LAST
-    return torch.channels_last if narrow and _takes_channels_last(model) else torch.contiguous_format
+    if len(model.feature_shape) != 3 or not widths:
+        return torch.contiguous_format
+    fast = max(widths) <= _WIDEST_LAST or _filtered_share(model) >= _MOST_FILTERED
+    return torch.channels_last if fast and _takes_channels_last(model) else torch.contiguous_format
+
+
+def _filtered_share(model: FlatModel) -> float:
+    # Share of the products of two-dimensional convolutions for which minimal filtering is taken
+    products = filtered = 0
+
+    def count(module: nn.Module, inputs: tuple[Tensor, ...], outputs: Tensor) -> None:
+        nonlocal products, filtered
+        assert isinstance(module, nn.Conv2d)
+        images = _IMAGES, *inputs[0].shape[1:]
+        settings = module.stride, module.padding, module.dilation, module.groups
+        of_layer = outputs.numel() * module.weight[0].numel()
+        products += of_layer
+        filtered += of_layer if filtering_of_call(images, module.weight.shape, *settings) else 0
+
+    module = model.replica(torch.device("cpu")).module
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):
+            part.register_forward_hook(count)
+    with torch.no_grad():
+        module(torch.zeros(1, *model.feature_shape))
+    return filtered / products
 
 
 def _takes_channels_last(model: FlatModel) -> bool:

@@ -13,6 +13,7 @@ from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
 from wirelessfl.learning.flat import FlatModel, sample_losses
 from wirelessfl.learning.layout import arranged
+from wirelessfl.learning.winograd.modules import MinimallyFiltered
 
 
 def trains_client_by_client(model: FlatModel) -> bool:
@@ -80,7 +81,8 @@ class LoopedGradients(GeneralGradients):
 
     def _losses(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
         images = arranged(inputs, self.layout) if inputs.ndim == 4 else inputs
-        return sample_losses(self.model.logits_at(parameters, images), targets)
+        with MinimallyFiltered():
+            return sample_losses(self.model.logits_at(parameters, images), targets)
 
     def _sample_loss(self, flat: Tensor, sample: Tensor, target: Tensor) -> Tensor:
         return sample_losses(self.model.logits(flat, sample[None]), target[None])[0]

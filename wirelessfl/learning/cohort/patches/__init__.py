@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
-from wirelessfl.learning.cohort.patches.geometry import KernelGeometry, Pair
 from wirelessfl.learning.cohort.patches.portable import add_portably, copy_portably
-
-__all__ = ["KernelGeometry", "Pair", "patches_of", "sums_over_patches"]
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 
 LIBRARY = library_beside(__file__)
 

@@ -7,7 +7,7 @@ from itertools import product
 
 from torch import Tensor
 
-from wirelessfl.learning.cohort.patches.geometry import KernelGeometry, Pair
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 
 
 def copy_portably(geometry: KernelGeometry, images: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
-from wirelessfl.learning.cohort.patches import KernelGeometry, Pair
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 
 __all__ = ["CompiledPool", "Maxima", "Means", "kernel_for"]
 

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from wirelessfl.learning.cohort.patches import KernelGeometry
 from wirelessfl.learning.cohort.pooling import Maxima, Means
 from wirelessfl.learning.cohort.stacked import layers, spatial
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
@@ -18,6 +17,7 @@ from wirelessfl.learning.cohort.stacked.pooling import MaxPool2d, MeanPool, Pool
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
 from wirelessfl.learning.cohort.stacked.spatial import aten
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.models import TemperedSigmoid
 
 

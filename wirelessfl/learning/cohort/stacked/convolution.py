@@ -1,7 +1,8 @@
-"""Convolutions of all clients at once: as one grouped convolution, or as matrix products of patches.
+"""Convolutions of all clients at once: by minimal filtering, as one grouped convolution, or as products of patches.
 
-Which is faster depends on device and size. On a CPU grouped convolutions are, but where outputs have many channels and
-few positions: their patches are few, and products mostly take less time. cuDNN's grouped convolution in single
+Which is fastest depends on device and size. On a CPU minimal filtering is where it applies (``winograd``). Elsewhere
+grouped convolutions are, but where outputs have many channels and few positions: their patches are few, and products
+mostly take less time. cuDNN's grouped convolution in single
 precision takes several times as long as the products, the copies of the patches included: with it a round of
 ``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200 (``docs/how-to/gpu.md``). With TF32 it is faster for most
 layers.
@@ -18,9 +19,11 @@ from torch.nn import functional
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_to
-from wirelessfl.learning.cohort.patches import KernelGeometry, patches_of, sums_over_patches
+from wirelessfl.learning.cohort.patches import patches_of, sums_over_patches
 from wirelessfl.learning.cohort.stacked.layers import HeldGradients, TrainedLayer, Weights, squared_norm
 from wirelessfl.learning.cohort.stacked.spatial import aten, split_channels, weighted_images
+from wirelessfl.learning.kernel_geometry import KernelGeometry
+from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 
 _FEW = 2  # filters for each position: with fewer, grouped convolutions were faster for most sizes that were tried
 
@@ -39,8 +42,8 @@ def holds(images: Tensor) -> bool:
 class Conv2d(TrainedLayer):
     """Convolution with kernels (k, O, C, kh, kw) and biases (k, O).
 
-    ``saved`` are the images (B, k · C, H, W), the kernels (k · O, C, kh, kw) and, of products on a CPU, the patches
-    (k, B, P, kh · kw · C).
+    ``saved`` are the images (B, k · C, H, W), the kernels (k · O, C, kh, kw), as they are for minimal filtering, and of
+    products on a CPU, the patches (k, B, P, kh · kw · C).
     """
 
     channels: int
@@ -64,8 +67,21 @@ class Conv2d(TrainedLayer):
             return _FEW * positions <= self.filters
         return torch.get_float32_matmul_precision() == "highest"
 
+    def filters_minimally(self, images: Tensor) -> MinimalFiltering | None:
+        """The minimal filtering of images (B, k · C, H, W); None where another way is taken.
+
+        Args:
+            images: For their shape, device and precision.
+        """
+        if images.device.type != "cpu" or images.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+            return None
+        return minimal_filtering(self.geometry, len(images), images.shape[2:], self.channels, self.filters)
+
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
+        if filtering := self.filters_minimally(inputs):
+            outputs = filtering.convolved(inputs, weights[0], weights[1] if self.has_bias else None)
+            return outputs, (inputs, weights[0], None)
         kernels, size = weights[0].flatten(0, 1), self.geometry.positions(inputs.shape[2:])
         if not self.multiplies_patches(inputs, math.prod(size)):
             biases = weights[1].flatten() if self.has_bias else None
@@ -87,6 +103,8 @@ class Conv2d(TrainedLayer):
     @override
     def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         images, kernels = (operand.to(delta.dtype) for operand in saved[:2])
+        if filtering := self.filters_minimally(images):
+            return filtering.image_derivatives(delta, kernels, (images.shape[2], images.shape[3]))
         if not self.multiplies_patches(delta, delta.shape[2:].numel()):
             return self._grouped_derivative(images, kernels, delta, 0)
         of_clients = kernels.view(-1, self.filters, *kernels.shape[1:])
@@ -109,7 +127,9 @@ class Conv2d(TrainedLayer):
     @override
     def add_gradient(self, saved: _Pass, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         images, kernels = (operand.to(deltas[0].dtype) for operand in saved[:2])
-        if self.multiplies_patches(images, deltas[0].shape[2:].numel()):
+        if filtering := self.filters_minimally(images):
+            add_to(into[0], filtering.kernel_derivatives(images, deltas[0], len(into[0])), decay)
+        elif self.multiplies_patches(images, deltas[0].shape[2:].numel()):
             outputs = self._by_position(deltas[0]).flatten(1, 2).transpose(1, 2)
             patches = (self._patches(images) if saved[2] is None else saved[2].to(images.dtype)).flatten(1, 2)
             add_to(into[0], self._as_kernels(torch.bmm(outputs, patches)), decay)

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import override
 
-from wirelessfl.learning.cohort.patches import KernelGeometry, Pair
 from wirelessfl.learning.cohort.pooling import CompiledPool, kernel_for
 from wirelessfl.learning.cohort.stacked.layers import Layer, Saved, Weights
 from wirelessfl.learning.cohort.stacked.spatial import aten
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 
 _Pass = tuple[Tensor, Tensor]
 

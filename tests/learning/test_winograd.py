@@ -1,0 +1,347 @@
+"""Minimal filtering against torch's convolutions and their derivatives in double precision, alone and in modules.
+
+Errors are of the norm of all numbers, in relation to it: direct sums in single precision are some 2⁻²² off, and minimal
+filtering four times as much. A fault in any of the numbers is far above 2⁻¹⁸.
+"""
+
+import ctypes
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hatch_build import FLAGS, compiler
+from wirelessfl.kernels import POINTER
+from wirelessfl.learning.cohort.stacked.convolution import Conv2d
+from wirelessfl.learning.kernel_geometry import KernelGeometry
+from wirelessfl.learning.winograd import LIBRARY, MinimalFiltering, kernel, minimal_filtering
+from wirelessfl.learning.winograd.modules import MinimallyFiltered
+
+compiled_only = pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled, or not for this processor")
+
+TOLERANCE = 2.0**-18
+aten = torch.ops.aten
+
+
+class Case(NamedTuple):
+    """Images, kernels and derivatives by outputs of k clients."""
+
+    size: int
+    padding: tuple[int, int]
+    clients: int
+    samples: int
+    image: tuple[int, int]
+    channels: int
+    filters: int
+
+    @property
+    def geometry(self) -> KernelGeometry:
+        return KernelGeometry((self.size, self.size), (1, 1), self.padding, (1, 1))
+
+    @property
+    def images(self) -> Tensor:
+        return self.normal(1, self.samples, self.clients * self.channels, *self.image)
+
+    @property
+    def kernels(self) -> Tensor:
+        return self.normal(2, self.clients, self.filters, self.channels, self.size, self.size)
+
+    @property
+    def biases(self) -> Tensor:
+        return self.normal(3, self.clients, self.filters)
+
+    @property
+    def delta(self) -> Tensor:
+        positions = self.geometry.positions(self.image)
+        return self.normal(4, self.samples, self.clients * self.filters, *positions)
+
+    def filtering(self) -> MinimalFiltering:
+        library = kernel()
+        assert library is not None
+        return MinimalFiltering(library, self.size, self.padding)
+
+    def normal(self, seed: int, *shape: int) -> Tensor:
+        numbers = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+        return numbers.contiguous(memory_format=torch.channels_last) if len(shape) == 4 else numbers
+
+    def by_torch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Outputs and derivatives by images and by kernels, in double precision."""
+        images, kernels = self.images.double(), self.kernels.double().flatten(0, 1)
+        settings = (1, 1), self.padding, (1, 1)
+        outputs = functional.conv2d(images, kernels, self.biases.double().flatten(), *settings, self.clients)
+        by_images, by_kernels, _ = aten.convolution_backward(
+            self.delta.double(), images, kernels, None, *settings, False, (0, 0), self.clients, (True, True, False)
+        )
+        return outputs, by_images, by_kernels.view(self.kernels.shape)
+
+    def by_filtering(self, filtering: MinimalFiltering) -> tuple[Tensor, Tensor, Tensor]:
+        return (
+            filtering.convolved(self.images, self.kernels, self.biases),
+            filtering.image_derivatives(self.delta, self.kernels, self.image),
+            filtering.kernel_derivatives(self.images, self.delta, self.clients),
+        )
+
+
+CASES = [
+    Case(3, (1, 1), 1, 1, (4, 4), 16, 16),  # one tile
+    Case(3, (0, 0), 2, 3, (6, 6), 32, 16),
+    Case(3, (2, 1), 3, 2, (5, 11), 16, 48),  # tiles that lie partly off the outputs
+    Case(3, (1, 0), 1, 7, (9, 3), 48, 80),  # outputs in panels of 64 and 16
+    Case(3, (1, 1), 2, 9, (13, 10), 16, 112),  # more tiles than one block, the last not full
+    Case(3, (1, 1), 1, 3, (8, 8), 256, 192),  # several panels, blocks of 48
+    Case(5, (2, 2), 1, 1, (2, 2), 16, 16),
+    Case(5, (0, 0), 2, 3, (7, 6), 32, 16),
+    Case(5, (4, 1), 3, 2, (5, 9), 16, 48),
+    Case(5, (2, 3), 2, 5, (14, 13), 48, 80),
+    Case(5, (2, 2), 1, 2, (6, 6), 144, 160),
+]
+
+
+def error(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).norm() / expected.norm())
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_outputs_and_derivatives_are_those_of_torch(case: Case) -> None:
+    for found, expected in zip(case.by_filtering(case.filtering()), case.by_torch(), strict=True):
+        assert found.shape == expected.shape
+        assert error(found, expected) < TOLERANCE
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_both_kinds_of_processors_give_the_same_bits(case: Case, without_avx512: ctypes.CDLL) -> None:
+    narrow = MinimalFiltering(without_avx512, case.size, case.padding)
+    for one, other in zip(case.by_filtering(narrow), case.by_filtering(case.filtering()), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def without_avx512(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The kernel as a processor without AVX-512 runs it."""
+    library = tmp_path_factory.mktemp("winograd") / "kernel.bin"
+    source, flags = str(Path(LIBRARY).with_suffix(".c")), [*FLAGS, "-DWITHOUT_AVX512"]
+    try:
+        subprocess.run([*compiler(), *flags, source, "-o", str(library), "-lm"], check=True)
+    except OSError:
+        pytest.skip("there is no compiler")
+    found = ctypes.CDLL(str(library))
+    found.wirelessfl_convolve.argtypes = (POINTER,) * 6
+    found.wirelessfl_kernel_gradients.argtypes = (POINTER,) * 5
+    return found
+
+
+@compiled_only
+def test_clients_do_not_depend_on_each_other() -> None:
+    case = Case(3, (1, 1), 3, 5, (8, 7), 32, 48)
+    outputs, by_images, by_kernels = case.by_filtering(case.filtering())
+    for client in range(case.clients):
+        of_inputs, of_outputs = (slice(client * n, (client + 1) * n) for n in (case.channels, case.filters))
+        images, delta, kernels = case.images[:, of_inputs], case.delta[:, of_outputs], case.kernels[client, None]
+        filtering = case.filtering()
+        assert torch.equal(filtering.convolved(images, kernels, case.biases[client, None]), outputs[:, of_outputs])
+        assert torch.equal(filtering.image_derivatives(delta, kernels, case.image), by_images[:, of_inputs])
+        assert torch.equal(filtering.kernel_derivatives(images, delta, 1)[0], by_kernels[client])
+
+
+@compiled_only
+def test_any_memory_is_taken() -> None:
+    """Kernels and biases within a matrix of parameters, or turned around; images that are contiguous."""
+    case = Case(3, (1, 1), 3, 5, (8, 7), 32, 48)
+    outputs, *derivatives = case.by_filtering(case.filtering())
+    kernels, biases = case.kernels, case.biases
+    matrix = torch.cat([biases, kernels.flatten(1), biases], dim=1)
+    of_matrix = matrix[:, case.filters : -case.filters].view(kernels.shape), matrix[:, -case.filters :]
+    turned = kernels.transpose(1, 2).contiguous().transpose(1, 2), biases.T.contiguous().T
+    for images in case.images, case.images.contiguous():
+        for pair in of_matrix, turned:
+            found = case.filtering().convolved(images, *pair)
+            assert torch.equal(found, outputs) and found.is_contiguous(memory_format=torch.channels_last)
+    delta = case.delta.contiguous()
+    assert torch.equal(case.filtering().image_derivatives(delta, turned[0], case.image), derivatives[0])
+    assert torch.equal(case.filtering().kernel_derivatives(case.images.contiguous(), delta, 3), derivatives[1])
+
+
+@compiled_only
+def test_a_pixel_that_is_not_finite_stays_within_its_tiles() -> None:
+    case = Case(3, (1, 1), 1, 2, (12, 12), 16, 16)
+    images = case.images
+    images[0, 3, 5, 5] = torch.inf
+    outputs = case.filtering().convolved(images, case.kernels, None)
+    assert not outputs[0, :, 4:7, 4:7].isfinite().any()
+    assert outputs[1].isfinite().all() and outputs[0, :, 8:].isfinite().all() and outputs[0, :, :, 8:].isfinite().all()
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"stride": (2, 1)},
+        {"dilation": (1, 2)},
+        {"size": (3, 5)},
+        {"size": (1, 1)},
+        {"size": (7, 7)},
+        {"padding": (3, 1)},
+    ],
+    ids=str,
+)
+def test_other_geometries_are_left_to_torch(changed: dict[str, tuple[int, int]]) -> None:
+    settings = {"size": (3, 3), "stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
+    assert minimal_filtering(KernelGeometry(**settings), 20, (16, 16), 64, 64) is not None
+    assert minimal_filtering(KernelGeometry(**settings | changed), 20, (16, 16), 64, 64) is None
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("samples", "image", "channels", "filters"),
+    [
+        (20, (16, 16), 3, 64),
+        (20, (16, 16), 64, 40),
+        (20, (2, 2), 64, 64),  # tiles that are mostly empty
+        (1, (4, 4), 64, 64),  # one tile for a transform of the kernels
+    ],
+)
+def test_what_would_not_be_faster_is_left_to_torch(
+    samples: int, image: tuple[int, int], channels: int, filters: int
+) -> None:
+    geometry = KernelGeometry((3, 3), (1, 1), (1, 1), (1, 1))
+    assert minimal_filtering(geometry, samples, image, channels, filters) is None
+
+
+@compiled_only
+@pytest.mark.parametrize("case", [CASES[4], CASES[9]], ids=str)
+def test_a_layer_takes_it_with_all_its_derivatives(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, weights = Conv2d(case.channels, case.filters, case.geometry, True), [case.kernels, case.biases]
+    assert layer.filters_minimally(case.images) is not None
+    assert layer.filters_minimally(case.images.double()) is None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer.filters_minimally(case.images) is None
+    outputs, saved = layer.forward(weights, case.images)
+    into = [torch.full_like(weight, 2.0) for weight in weights]
+    layer.add_gradient(saved, [case.delta, case.delta], into, 0.5)
+    by_images = layer.backward(weights, saved, case.delta)
+    expected = case.by_torch()
+    assert error(outputs, expected[0]) < TOLERANCE and error(by_images, expected[1]) < TOLERANCE
+    assert error(into[0], expected[2] + 1) < TOLERANCE
+    of_samples = layer.sample_gradients(saved, case.delta, slice(None))
+    assert error(of_samples[0].sum(1), expected[2]) < TOLERANCE
+    for norm, gradients in zip(layer.squared_norms(saved, case.delta), of_samples, strict=True):
+        torch.testing.assert_close(norm, gradients.flatten(2).square().sum(2))
+    products = sum(layer.inner_products(saved, case.delta, weights))
+    expected_products = sum(
+        torch.einsum("kb...,k...->kb", each, weight) for each, weight in zip(of_samples, weights, strict=True)
+    )
+    assert isinstance(products, Tensor) and isinstance(expected_products, Tensor)
+    torch.testing.assert_close(products, expected_products, rtol=1e-4, atol=1e-2)
+
+
+@compiled_only
+def test_the_sum_of_clipped_gradients_is_not_longer_than_the_clip() -> None:
+    """Norms are those of sums over patches, and the sum is that of minimal filtering: they differ by rounding only."""
+    case = Case(3, (1, 1), 4, 8, (12, 12), 32, 32)
+    layer, weights = Conv2d(case.channels, case.filters, case.geometry, False), [case.kernels]
+    _, saved = layer.forward(weights, case.images)
+    norms = layer.squared_norms(saved, case.delta)[0].sqrt()
+    for sample in range(case.samples):
+        only = torch.zeros(case.clients, case.samples)
+        only[:, sample] = 1 / norms[:, sample]
+        into = [torch.empty_like(case.kernels)]
+        layer.add_gradient(saved, [layer.weighted(case.delta, only)], into, 0.0)
+        assert (into[0].flatten(1).norm(dim=1) - 1).abs().max() < 1e-5
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding="same", bias=False),
+        nn.ReLU(),
+        nn.Conv2d(32, 48, 5, padding=2),
+        nn.ReLU(),
+        nn.Conv2d(48, 48, 3, padding="valid"),
+        nn.GroupNorm(2, 48),
+        nn.Conv2d(48, 64, 3, padding=1, stride=2),
+        nn.Conv2d(64, 64, 3, padding=1, groups=2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
+
+
+def gradients_of(module: nn.Module, images: Tensor) -> list[Tensor]:
+    images = images.detach().requires_grad_()
+    return [*torch.autograd.grad(module(images).square().sum(), [images, *module.parameters()])]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The methods of ``MinimalFiltering`` that are called."""
+    made: list[str] = []
+    for name in ("convolved", "image_derivatives", "kernel_derivatives"):
+        original = getattr(MinimalFiltering, name)
+
+        def noted(self: MinimalFiltering, *arguments: object, name: str = name, original: object = original) -> object:
+            made.append(name)
+            return original(self, *arguments)  # type: ignore[operator]
+
+        monkeypatch.setattr(MinimalFiltering, name, noted)
+    return made
+
+
+@compiled_only
+def test_modules_take_it_in_channels_last_memory(calls: list[str]) -> None:
+    torch.manual_seed(0)
+    module, images = network(), torch.rand(20, 3, 16, 16).contiguous(memory_format=torch.channels_last)
+    with MinimallyFiltered():
+        found = gradients_of(module, images)
+    assert {name: calls.count(name) for name in calls} == dict.fromkeys(calls, 3) and len(calls) == 9
+    expected = gradients_of(module.double(), images.double())
+    for one, other in zip(found, expected, strict=True):
+        assert error(one, other) < 1e-4  # ten layers, ReLUs among them
+
+
+@compiled_only
+def test_modules_are_left_to_torch_elsewhere(calls: list[str]) -> None:
+    torch.manual_seed(0)
+    module, images = network(), torch.rand(6, 3, 16, 16)
+    expected = gradients_of(module, images)
+    with MinimallyFiltered():
+        found = gradients_of(module, images)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    last = images.contiguous(memory_format=torch.channels_last)
+    with MinimallyFiltered(), torch.autocast("cpu", dtype=torch.bfloat16):
+        module(last)
+    with MinimallyFiltered():
+        module.double()(last.double())
+        functional.conv2d(images[0], torch.rand(16, 3, 3, 3))
+    assert not calls
+
+
+@compiled_only
+def test_derivatives_of_derivatives_are_those_of_torch() -> None:
+    torch.manual_seed(0)
+    layer = nn.Conv2d(16, 16, 3, padding=1)
+    images = torch.rand(8, 16, 12, 12).contiguous(memory_format=torch.channels_last).requires_grad_()
+
+    def penalty() -> list[Tensor]:
+        (first,) = torch.autograd.grad(layer(images).square().sum(), images, create_graph=True)
+        return [*torch.autograd.grad(first.square().sum(), [images, layer.weight])]
+
+    expected = penalty()
+    with MinimallyFiltered():
+        found = penalty()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
+
+
+@compiled_only
+def test_wrong_shapes_are_refused_as_torch_refuses_them() -> None:
+    images = torch.rand(8, 16, 12, 12).contiguous(memory_format=torch.channels_last)
+    for kernels, biases in ((torch.rand(16, 32, 3, 3), None), (torch.rand(16, 16, 3, 3), torch.rand(32))):
+        with MinimallyFiltered(), pytest.raises(RuntimeError):
+            functional.conv2d(images, kernels, biases, padding=1)
