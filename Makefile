@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 # Compiled when the package is installed.
-KERNELS := $(wildcard wirelessfl/kernels/*.h wirelessfl/*/*/kernel.c wirelessfl/*/*/*/kernel.c)
+KERNELS := $(wildcard wirelessfl/kernels/*.h wirelessfl/*/kernel.c wirelessfl/*/*/kernel.c wirelessfl/*/*/*.h wirelessfl/*/*/*/kernel.c)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup demo checked test test-all papers-smoke lint docs bench gpu dist clean

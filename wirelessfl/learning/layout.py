@@ -104,7 +104,7 @@ def _filtered_share(model: FlatModel) -> float:
             part.register_forward_hook(count)
     with torch.no_grad():
         module(torch.zeros(1, *model.feature_shape))
-    return filtered / products
+    return filtered / products if products else 0.0  # a convolution may be there that is never called
 
 
 def _takes_channels_last(model: FlatModel) -> bool:

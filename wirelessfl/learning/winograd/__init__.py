@@ -87,7 +87,7 @@ class MinimalFiltering:
         kernels = kernels if kernels[0].is_contiguous() else kernels.contiguous()
         biases = biases if biases is None or biases.stride(1) == 1 else biases.contiguous()
         shape = len(images), len(kernels) * kernels.shape[2 if turned else 1], *size
-        out = torch.empty(shape, dtype=images.dtype, memory_format=torch.channels_last)
+        out = torch.empty(shape, dtype=images.dtype, device=images.device, memory_format=torch.channels_last)
         plan, room = self._plan(images, out, kernels, biases, turned=turned)
         of_biases = None if biases is None else biases.data_ptr()
         pointers = images.data_ptr(), kernels.data_ptr(), of_biases, out.data_ptr(), room.data_ptr()

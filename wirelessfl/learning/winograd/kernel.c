@@ -58,9 +58,13 @@ typedef struct {
 
 INLINED planes planes_in(const convolution *of, float *room) {
     const int64_t inputs = of->kernels.inputs, panel = smaller(of->panel, of->kernels.outputs);
-    const int64_t kernel_plane = inputs * panel + LANES, input_plane = of->block * inputs + LANES, output_plane = of->block * panel + LANES;
-    float *beyond_inputs = room + 36 * (kernel_plane + input_plane), *by_place = beyond_inputs + 36 * output_plane;
-    planes at = {kernel_plane, input_plane, output_plane, room, room + 36 * kernel_plane, beyond_inputs, by_place, by_place + GROUP * of->size * of->size * panel};
+    planes at = {.kernel_plane = inputs * panel + LANES, .input_plane = of->block * inputs + LANES};
+    at.output_plane = of->block * panel + LANES;
+    at.kernels = room;
+    at.inputs = at.kernels + 36 * at.kernel_plane;
+    at.outputs = at.inputs + 36 * at.input_plane;
+    at.by_place = at.outputs + 36 * at.output_plane;
+    at.zeros = at.by_place + GROUP * of->size * of->size * panel;
     for (int64_t channel = 0; channel < larger(inputs, panel); channel++) at.zeros[channel] = 0;
     return at;
 }
@@ -128,7 +132,8 @@ FOR_VECTORS(8, "avx2,fma")
 #endif
 
 /* Sets to (clients, samples, height, width, outputs) to the convolutions of `from`; `biases` may be null. */
-void wirelessfl_convolve(const convolution *of, const float *from, const float *kernels, const float *biases, float *to, float *room) {
+void wirelessfl_convolve(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+                         float *room) {
     RUN(convolve, of, from, kernels, biases, to, room);
 }
 

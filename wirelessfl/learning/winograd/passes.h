@@ -58,9 +58,11 @@ FUNCTION void NAMED(tiles_in)(const int r, const int of_outputs, const images *o
             vector from[36], half[36], to[36];
             for (int pixel = 0; pixel < side * side; pixel++) from[pixel] = LOAD(pixels[pixel] + channel);
             for (int x = 0; x < side; x++)
-                of_outputs ? NAMED(of_outputs)(r, from + x, side, half + x, side) : NAMED(of_pixels)(from + x, side, half + x, side);
+                of_outputs ? NAMED(of_outputs)(r, from + x, side, half + x, side)
+                           : NAMED(of_pixels)(from + x, side, half + x, side);
             for (int y = 0; y < 6; y++)
-                of_outputs ? NAMED(of_outputs)(r, half + y * side, 1, to + 6 * y, 1) : NAMED(of_pixels)(half + y * side, 1, to + 6 * y, 1);
+                of_outputs ? NAMED(of_outputs)(r, half + y * side, 1, to + 6 * y, 1)
+                           : NAMED(of_pixels)(half + y * side, 1, to + 6 * y, 1);
             for (int point = 0; point < 36; point++) STORE(planes + point * plane + tile * channels + channel, to[point]);
         }
     }
@@ -103,7 +105,8 @@ FUNCTION void NAMED(kernels_in)(const int r, const kernels *at, const float *num
         for (int64_t input = 0; input < GROUP; input++)
             for (int64_t output = 0; output < outputs; output += VECTOR) {
                 vector from[25], half[30], to[36];
-                for (int64_t place = 0; place < places; place++) from[place] = LOAD(by_place + (input * places + place) * outputs + output);
+                for (int64_t place = 0; place < places; place++)
+                    from[place] = LOAD(by_place + (input * places + place) * outputs + output);
                 for (int x = 0; x < r; x++) NAMED(of_kernel)(r, from + x, r, half + x, r);
                 for (int y = 0; y < 6; y++) NAMED(of_kernel)(r, half + y * r, 1, to + 6 * y, 1);
                 float *out = planes + (first + input) * outputs + output;
@@ -124,7 +127,8 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
                 for (int point = 0; point < 36; point++) from[point] = LOAD(in + point * plane);
                 for (int x = 0; x < 6; x++) NAMED(to_kernel)(r, from + x, 6, half + x, 6);
                 for (int y = 0; y < r; y++) NAMED(to_kernel)(r, half + 6 * y, 1, to + r * y, 1);
-                for (int64_t place = 0; place < places; place++) STORE(by_place + (input * places + place) * outputs + output, to[place]);
+                for (int64_t place = 0; place < places; place++)
+                    STORE(by_place + (input * places + place) * outputs + output, to[place]);
             }
         for (int64_t output = 0; output < outputs; output++)
             for (int64_t input = 0; input < GROUP; input++) {
