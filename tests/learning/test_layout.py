@@ -12,6 +12,7 @@ from wirelessfl.learning import Examples
 from wirelessfl.learning.evaluation import evaluate
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.layout import arranged, image_format
+from wirelessfl.learning.winograd import kernel
 
 FORMATS = [torch.contiguous_format, torch.channels_last]
 
@@ -58,3 +59,44 @@ def test_modules_that_do_not_take_channels_last_get_contiguous_images(channels: 
     logits = model.logits(model.initial(1), examples.inputs)
     expected = functional.cross_entropy(logits, examples.targets)
     assert evaluate(model, model.initial(1), examples).loss == pytest.approx(float(expected), rel=1e-5)
+
+
+class Wide(nn.Module):
+    """A network of more than 256 filters, whose convolutions are called in one way or another."""
+
+    def __init__(self, calls: str) -> None:
+        super().__init__()
+        self.calls, self.first, self.wide = calls, nn.Conv2d(3, 64, 1), nn.Conv2d(64, 320, 3, padding=1)
+        self.linear = nn.Linear(320, 4)
+
+    @override
+    def forward(self, images: Tensor) -> Tensor:
+        assert images.any()  # it may refuse what no image is
+        maps = self.first(images)
+        if self.calls == "by name":
+            maps = self.wide(input=maps)
+        elif self.calls == "as a function":
+            maps = functional.conv2d(maps, self.wide.weight, self.wide.bias, padding=[1])
+        elif self.calls == "never":
+            maps = self.wide.weight.mean((1, 2, 3))[:, None, None] * maps.mean(1, keepdim=True)
+        else:
+            maps = self.wide(maps)
+        logits: Tensor = self.linear(maps.mean((2, 3)))
+        return logits
+
+
+@pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled, or not for this processor")
+@pytest.mark.parametrize(
+    ("calls", "layout"),
+    [
+        ("as a module", torch.channels_last),
+        ("by name", torch.channels_last),
+        ("as a function", torch.contiguous_format),  # with a list of one number, which is left to torch
+        ("never", torch.contiguous_format),
+    ],
+)
+def test_wide_networks_are_in_channels_last_where_they_are_filtered(calls: str, layout: torch.memory_format) -> None:
+    model = FlatModel(lambda: Wide(calls), (3, 16, 16), 4)
+    before = torch.get_rng_state()
+    assert image_format(model) == layout
+    assert torch.equal(torch.get_rng_state(), before)

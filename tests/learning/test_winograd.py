@@ -6,12 +6,16 @@ filtering four times as much. A fault in any of the numbers is far above 2⁻¹�
 
 import ctypes
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.autograd.functional import jacobian
+from torch.func import grad, vmap
 from torch.nn import functional
 
 from hatch_build import FLAGS, compiler
@@ -241,18 +245,46 @@ def test_a_layer_takes_it_with_all_its_derivatives(case: Case, monkeypatch: pyte
 
 
 @compiled_only
-def test_the_sum_of_clipped_gradients_is_not_longer_than_the_clip() -> None:
-    """Norms are those of sums over patches, and the sum is that of minimal filtering: they differ by rounding only."""
-    case = Case(3, (1, 1), 4, 8, (12, 12), 32, 32)
+@pytest.mark.parametrize("filters", [32, 256], ids=["held", "formed twice"])
+@pytest.mark.parametrize("pixel", [1.0, 1e7])
+def test_a_clipped_gradient_is_not_longer_than_the_clip(pixel: float, filters: int) -> None:
+    """Also where one pixel, whose derivative is zero, is far larger than all others of its tile."""
+    case = Case(3, (1, 1), 4, 8, (12, 12), 32, filters)
     layer, weights = Conv2d(case.channels, case.filters, case.geometry, False), [case.kernels]
-    _, saved = layer.forward(weights, case.images)
-    norms = layer.squared_norms(saved, case.delta)[0].sqrt()
+    images, delta = case.images, torch.zeros_like(case.delta)
+    delta[:, :, 4, 4], images[:, :, 7, 7] = case.delta[:, :, 4, 4], pixel
+    _, saved = layer.forward(weights, images)
+    assert saved[3] is not None
+    held = layer.held_gradients(saved, delta)
+    assert (held is None) == (filters == 256)
+    norms = layer.squared_norms(saved, delta)[0].sqrt() if held is None else held[0].rows.norm(dim=2)
     for sample in range(case.samples):
         only = torch.zeros(case.clients, case.samples)
         only[:, sample] = 1 / norms[:, sample]
         into = [torch.empty_like(case.kernels)]
-        layer.add_gradient(saved, [layer.weighted(case.delta, only)], into, 0.0)
+        if held is None:
+            layer.add_weighted_gradients(saved, delta, [only], into, 0.0)
+        else:
+            into = [held[0].weighted_sum(only)]
         assert (into[0].flatten(1).norm(dim=1) - 1).abs().max() < 1e-5
+
+
+@compiled_only
+@pytest.mark.parametrize("case", [CASES[4], CASES[9]], ids=str)
+def test_gradients_of_samples_add_up_to_that_of_their_batch(case: Case) -> None:
+    of_samples = case.filtering().kernel_derivatives(case.images, case.delta, case.clients, by_sample=True)
+    _, _, expected = case.by_torch()
+    assert error(of_samples.sum(1), expected) < TOLERANCE
+    for sample in range(case.samples):
+        images, delta = case.images[sample, None], case.delta[sample, None]
+        assert torch.equal(case.filtering().kernel_derivatives(images, delta, case.clients), of_samples[:, sample])
+
+
+@compiled_only
+def test_many_tiles_do_not_lose_more() -> None:
+    case = Case(5, (2, 2), 1, 32, (40, 40), 16, 16)
+    found = case.filtering().kernel_derivatives(case.images, case.delta, 1)
+    assert error(found, case.by_torch()[2]) < TOLERANCE
 
 
 def network() -> nn.Sequential:
@@ -339,9 +371,83 @@ def test_derivatives_of_derivatives_are_those_of_torch() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
 
 
+def images_and_kernels() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(8, 32, 16, 16, generator=generator).contiguous(memory_format=torch.channels_last)
+    return images, torch.randn(32, 32, 3, 3, generator=generator)
+
+
+class Doubled(Tensor):
+    """A tensor whose convolutions are twice as large."""
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        untyped: Any = super()
+        found = untyped.__torch_function__(func, types, tuple(args), dict(kwargs or {}))
+        return 2 * found if func is functional.conv2d else found
+
+
+CALLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "negative padding": lambda x, w: functional.conv2d(x, w, padding=-1),
+    "padding of another name": lambda x, w: functional.conv2d(x, w, padding="full"),
+    "padding of three numbers": lambda x, w: functional.conv2d(x, w, padding=(1, 1, 1)),
+    "no stride": lambda x, w: functional.conv2d(x, w, stride=0),
+    "lists of one number": lambda x, w: functional.conv2d(x, w, None, [1], (1,)),
+    "named": lambda x, w: functional.conv2d(input=x, weight=w, bias=w[0, 0, 0].repeat(11)[:32], padding="same"),
+    "no samples": lambda x, w: functional.conv2d(x[:0], w, padding=1),
+    "no filters": lambda x, w: functional.conv2d(x, w[:0], padding=1),
+    "images smaller than kernels": lambda x, w: functional.conv2d(x[..., :2, :2], w),
+    "kernels of three axes in space": lambda x, w: functional.conv2d(x, w[..., None]),
+    "kernels of other channels": lambda x, w: functional.conv2d(x, w[:, :16]),
+    "biases of other filters": lambda x, w: functional.conv2d(x, w, w[0, :16, 0, 0], padding=1),
+    "negative by a flag": lambda x, w: functional.conv2d(torch._neg_view(x), w, padding=1),
+    "a subclass": lambda x, w: functional.conv2d(x.as_subclass(Doubled), w, padding=1).as_subclass(Tensor),
+    "within a gradient": lambda x, w: grad(lambda s: (functional.conv2d(x, w, padding=1) * s).sum())(torch.ones(())),
+    "within vmap": lambda x, w: vmap(lambda s: functional.conv2d(x, w, padding=1)[0, 0] * s)(torch.ones(2)),
+    "several derivatives at once": lambda x, w: derivatives(
+        lambda v: functional.conv2d(x, v, padding=1)[0, :2, 0, 0], w
+    ),
+    "forward derivatives": lambda x, w: forward_derivative(x, w),
+    "traced": lambda x, w: traced(lambda v: functional.conv2d(v, w, padding=1), x)(x),
+}
+
+
+def derivatives(call: Callable[[Tensor], Tensor], kernels: Tensor) -> Tensor:
+    untyped: Any = jacobian
+    return cast(Tensor, untyped(call, kernels, vectorize=True))
+
+
+def traced(call: Callable[[Tensor], Tensor], images: Tensor) -> Callable[[Tensor], Tensor]:
+    trace: Any = torch.jit.trace  # untyped in torch
+    return cast(Callable[[Tensor], Tensor], trace(call, images, check_trace=False))
+
+
+def forward_derivative(images: Tensor, kernels: Tensor) -> Tensor:
+    untyped: Any = forward_ad
+    with untyped.dual_level():
+        dual = untyped.make_dual(images, images.cos())
+        return cast(Tensor, untyped.unpack_dual(functional.conv2d(dual, kernels, padding=1)).tangent.clone())
+
+
 @compiled_only
-def test_wrong_shapes_are_refused_as_torch_refuses_them() -> None:
-    images = torch.rand(8, 16, 12, 12).contiguous(memory_format=torch.channels_last)
-    for kernels, biases in ((torch.rand(16, 32, 3, 3), None), (torch.rand(16, 16, 3, 3), torch.rand(32))):
-        with MinimallyFiltered(), pytest.raises(RuntimeError):
-            functional.conv2d(images, kernels, biases, padding=1)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_are_answered_and_refused_as_by_torch(name: str) -> None:
+    call, operands = CALLS[name], images_and_kernels()
+    try:
+        expected = call(*operands)
+    except (RuntimeError, ValueError, TypeError) as refusal:
+        with MinimallyFiltered(), pytest.raises(type(refusal)) as found:
+            call(*operands)
+        assert str(found.value) == str(refusal)
+        return
+    with MinimallyFiltered():
+        answer = call(*operands)
+    assert answer.shape == expected.shape and answer.stride() == expected.stride()
+    torch.testing.assert_close(answer, expected, rtol=1e-4, atol=1e-3)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.winograd.modules import filtering_of_call
+from wirelessfl.learning.winograd.modules import ConvolutionCount
 
 # Measured: with up to so many filters channels-last is up to twice as fast; with 512 on images of 4 x 4 it is slower
 # where torch convolves. Minimal filtering wants it, but takes too few of a ResNet's products on images of 64 x 64
@@ -87,24 +87,11 @@ def image_format(model: FlatModel) -> torch.memory_format:
 
 def _filtered_share(model: FlatModel) -> float:
     # Share of the products of two-dimensional convolutions for which minimal filtering is taken
-    products = filtered = 0
-
-    def count(module: nn.Module, inputs: tuple[Tensor, ...], outputs: Tensor) -> None:
-        nonlocal products, filtered
-        assert isinstance(module, nn.Conv2d)
-        images = _IMAGES, *inputs[0].shape[1:]
-        settings = module.stride, module.padding, module.dilation, module.groups
-        of_layer = outputs.numel() * module.weight[0].numel()
-        products += of_layer
-        filtered += of_layer if filtering_of_call(images, module.weight.shape, *settings) else 0
-
-    module = model.replica(torch.device("cpu")).module
-    for part in module.modules():
-        if isinstance(part, nn.Conv2d):
-            part.register_forward_hook(count)
-    with torch.no_grad():
-        module(torch.zeros(1, *model.feature_shape))
-    return filtered / products if products else 0.0  # a convolution may be there that is never called
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.rand(1, *model.feature_shape, generator=generator)
+    with torch.no_grad(), ConvolutionCount(_IMAGES) as count:
+        model.logits(model.initial(0), inputs)
+    return count.filtered / count.products if count.products else 0.0
 
 
 def _takes_channels_last(model: FlatModel) -> bool:

@@ -81,8 +81,7 @@ class LoopedGradients(GeneralGradients):
 
     def _losses(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
         images = arranged(inputs, self.layout) if inputs.ndim == 4 else inputs
-        with MinimallyFiltered():
-            return sample_losses(self.model.logits_at(parameters, images), targets)
+        return sample_losses(self.model.logits_at(parameters, images), targets)
 
     def _sample_loss(self, flat: Tensor, sample: Tensor, target: Tensor) -> Tensor:
         return sample_losses(self.model.logits(flat, sample[None]), target[None])[0]
@@ -102,9 +101,10 @@ class LoopedModels(GeneralModels):
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         active = len(batch.rows)
         batches = zip(self.matrix[:active], batch.targets, batch.weights, self.accumulated[0][:active], strict=True)
-        return torch.stack(
-            [
+        # Not where samples are weighted by their norms: these are those of direct sums
+        with MinimallyFiltered():
+            losses = [
                 self.gradients.add(flat, self.data.inputs_of(batch, slice(i, i + 1))[0], targets, weights, into, decay)
                 for i, (flat, targets, weights, into) in enumerate(batches)
             ]
-        )
+        return torch.stack(losses)

@@ -3,8 +3,9 @@
 A tile of 6 × 6 pixels and a kernel are transformed and multiplied point by point; the product is transformed to the
 4 × 4 (or 2 × 2) outputs of the tile: 36 products in place of 144 (or 100) for each input and output (Lavin and Gray,
 "Fast algorithms for convolutional neural networks", CVPR 2016). The derivatives are those of that computation. Results
-are rounded some four times as much as sums over pixels, in relation to their size by less than 10⁻⁶; where a pixel is
-not finite, all outputs of its tile may be NaN.
+are rounded some two to four times as much as direct sums, by some 10⁻⁶ of their norm. Where a pixel is not finite, or
+so large that transforms overflow, all outputs of its tile may be NaN, and a pixel that is far larger than the others of
+its tile leaves rounding errors of its own size in all of them.
 
 The kernel in C wants a processor with AVX-512, or with AVX2 and fused multiplications; both round alike. Elsewhere
 there is no minimal filtering, and torch convolves.
@@ -72,11 +73,19 @@ class MinimalFiltering:
         turned = MinimalFiltering(self.library, self.size, (above, beside))
         return turned._convolved(delta, kernels, None, image, turned=True)
 
-    def kernel_derivatives(self, images: Tensor, delta: Tensor, clients: int) -> Tensor:
-        """(k, O, C, r, r) derivatives by the kernels, of the images and the derivatives by the outputs."""
+    def kernel_derivatives(self, images: Tensor, delta: Tensor, clients: int, *, by_sample: bool = False) -> Tensor:
+        """(k, O, C, r, r) derivatives by the kernels, of the images and the derivatives by the outputs.
+
+        Args:
+            images: (B, k · C, H, W).
+            delta: (B, k · O, rows, columns).
+            clients: k.
+            by_sample: Whether they are not summed over the samples, but (k, B, O, C, r, r).
+        """
         images, delta = _channels_last(images), _channels_last(delta)
         channels, filters = images.shape[1] // clients, delta.shape[1] // clients
-        gradients = images.new_empty(clients, filters, channels, self.size, self.size)
+        samples = (len(images),) if by_sample else ()
+        gradients = images.new_empty(clients, *samples, filters, channels, self.size, self.size)
         plan, room = self._plan(images, delta, gradients, None, turned=False)
         pointers = (numbers.data_ptr() for numbers in (images, delta, gradients, room))
         self.library.wirelessfl_kernel_gradients(plan, *pointers)
@@ -99,16 +108,17 @@ class MinimalFiltering:
     ) -> tuple[ctypes.Array[ctypes.c_int64], Tensor]:
         # The argument of the kernel in C, field by field, and room for the transforms
         places = self.size**2
-        axes = (kernels.shape[2], places), (kernels.shape[1], kernels.shape[2] * places)  # of inputs and outputs
+        filters, channels = kernels.shape[-4:-2]
+        axes = (channels, places), (filters, channels * places)  # of inputs and outputs
         (inputs, by_input), (filters, by_output) = reversed(axes) if turned else axes
         panel = min(filters, max(_PANEL, _CACHE // (_POINTS * inputs) // _PANEL * _PANEL))
-        block = _BLOCKS[_POINTS * inputs * panel > _CACHE]
+        block = _BLOCKS[1] if _POINTS * inputs * panel > _CACHE else _BLOCKS[0]
         plan = (
             *(len(kernels), len(images), self.size, block, panel),
             *_layout(images, inputs, self.padding),
             *_layout(outputs, filters, (0, 0)),
             *(inputs, filters, by_input, by_output, kernels.stride(0)),
-            *(0 if biases is None else biases.stride(0), turned),
+            *(0 if biases is None else biases.stride(0), turned, kernels.stride(1) if kernels.ndim == 6 else 0),
         )
         planes = inputs * panel + block * (inputs + panel) + 3 * _LINE
         room = images.new_empty(_POINTS * planes + _GROUP * places * panel + max(inputs, panel))
@@ -116,17 +126,31 @@ class MinimalFiltering:
 
 
 def minimal_filtering(
-    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int
+    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int, least: float = 1.0
 ) -> MinimalFiltering | None:
-    """Minimal filtering of B images (H, W) a client; None where it does not apply, or is not faster."""
-    size, positions = geometry.size[0], geometry.positions(image)
+    """Minimal filtering of images of one client; None where it does not apply, or is not faster.
+
+    Args:
+        geometry: Of the kernels.
+        samples: B, for which the kernels are transformed once.
+        image: H and W.
+        channels: C.
+        filters: O.
+        least: Times as fast as a convolution of torch that it is to be.
+    """
+    size = geometry.size[0]
     if geometry.size != (size, size) or size not in _SIZES or channels % _VECTOR or filters % _VECTOR:
         return None
-    if geometry.stride != (1, 1) or geometry.dilation != (1, 1) or max(geometry.padding) >= size:
+    unit = geometry.stride == geometry.dilation == (1, 1)
+    if not unit or not 0 <= min(geometry.padding) <= max(geometry.padding) < size:
+        return None
+    positions = geometry.positions(image)
+    if min(samples, channels, filters, *positions) < 1:  # of which there are no tiles, or torch refuses them
         return None
     tiles = math.prod(-(-along // (_SIDE + 1 - size)) for along in positions)
     saved = size**2 * math.prod(positions) / (_POINTS * tiles)
-    if saved < 1 + _OF_TILE * (1 / channels + 1 / filters) + _OF_PLACE * size**2 / (samples * tiles):
+    cost = 1 + _OF_TILE * (1 / channels + 1 / filters) + _OF_PLACE * size**2 / (samples * tiles)
+    if saved < least * cost:
         return None
     library = kernel()
     return None if library is None else MinimalFiltering(library, size, geometry.padding)

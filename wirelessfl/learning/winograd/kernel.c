@@ -16,9 +16,10 @@ typedef struct {
     int64_t height, width, above, beside, client, sample, row, column;
 } images;
 
-/* Kernels in memory, their places side by side; turned by half a circle for derivatives by images. */
+/* Kernels in memory, their places side by side; turned by half a circle for derivatives by images. Derivatives by the kernels
+ * are summed over the samples, or are `sample` numbers apart where that is not 0. */
 typedef struct {
-    int64_t inputs, outputs, input, output, client, biases, turned;
+    int64_t inputs, outputs, input, output, client, biases, turned, sample;
 } kernels;
 
 /* Of kernels (size, size); `block` tiles, a multiple of ROWS, and `panel` outputs are taken at once. */
@@ -40,9 +41,9 @@ INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one :
 
 INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
 
-INLINED tiling tiles_of(const convolution *of, int64_t side) {
+INLINED tiling tiles_of(const convolution *of, int64_t samples, int64_t side) {
     const int64_t down = (of->to.height + side - 1) / side, across = (of->to.width + side - 1) / side;
-    return (tiling){down, across, of->samples * down * across};
+    return (tiling){down, across, samples * down * across};
 }
 
 /* Where the outputs of a tile begin. */
@@ -137,7 +138,7 @@ void wirelessfl_convolve(const convolution *of, const float *from, const float *
     RUN(convolve, of, from, kernels, biases, to, room);
 }
 
-/* Sets `gradients`, laid out as kernels, to the derivatives by the kernels, of the images and the derivatives by outputs. */
+/* Sets `gradients`, laid out as the kernels are, to the derivatives by the kernels, of the images and the derivatives by outputs. */
 void wirelessfl_kernel_gradients(const convolution *of, const float *from, const float *deltas, float *gradients, float *room) {
     RUN(kernel_gradients, of, from, deltas, gradients, room);
 }

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional
-from torch.nn.modules.utils import _pair
 from torch.overrides import TorchFunctionMode
 from typing_extensions import override
 
-from wirelessfl.learning.kernel_geometry import KernelGeometry
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 
 aten = torch.ops.aten
@@ -36,31 +36,48 @@ class MinimallyFiltered(TorchFunctionMode):
         return func(*args, **named) if outputs is None else outputs
 
 
-def filtering_of_call(
-    images: Sequence[int],
-    kernels: Sequence[int],
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] | str = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> MinimalFiltering | None:
-    """Minimal filtering for the arguments of a ``conv2d``; None where it does not apply, or is not faster.
+class ConvolutionCount(TorchFunctionMode):
+    """Scope that counts the products of the convolutions in it.
 
     Args:
-        images: B, C, H and W.
-        kernels: O, C, kh and kw.
-        stride: As of ``conv2d``; so are the others.
-        padding: With zeros.
-        dilation: Of the kernels.
-        groups: Of channels.
+        samples: Images of a batch, by whose number minimal filtering is chosen.
+
+    Attributes:
+        products: Of all two-dimensional convolutions.
+        filtered: Of those for which minimal filtering is taken.
     """
-    (samples, channels, *image), (filters, of_each, *size) = images, kernels
-    if groups != 1 or channels != of_each or size[0] != size[1]:
-        return None
-    if isinstance(padding, str):
-        padding = size[0] // 2 if padding == "same" else 0  # sizes that are filtered are odd
-    geometry = KernelGeometry((size[0], size[1]), _pair(stride), _pair(padding), _pair(dilation))
-    return minimal_filtering(geometry, samples, image, channels, filters)
+
+    def __init__(self, samples: int) -> None:
+        super().__init__()
+        self._samples = samples
+        self.products = self.filtered = 0
+
+    @override
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        outputs = func(*args, **(kwargs or {}))
+        if func is functional.conv2d:
+            self._count(outputs, *args, **(kwargs or {}))
+        return outputs
+
+    def _count(
+        self,
+        outputs: Tensor,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        *settings: Any,
+        **named: Any,
+    ) -> None:
+        of_call = outputs.numel() * weight[0].numel()
+        self.products += of_call
+        images = self._samples, *input.shape[1:]
+        self.filtered += of_call if _filtering(images, weight.shape, *settings, **named) else 0
 
 
 def _filtered(
@@ -71,20 +88,60 @@ def _filtered(
     **named: Any,
 ) -> Tensor | None:
     operands = [each for each in (input, weight, bias) if each is not None]
-    if not all(map(_is_of_host, operands)) or torch.is_autocast_enabled("cpu"):
+    if not all(map(_is_plain, operands)) or torch.is_autocast_enabled("cpu") or _is_transformed():
         return None
     if input.ndim != 4 or not input.is_contiguous(memory_format=torch.channels_last):
         return None
-    filtering = filtering_of_call(input.shape, weight.shape, *settings, **named)
+    filtering = _filtering(input.shape, weight.shape, *settings, **named)
     if filtering is None or (bias is not None and bias.shape != weight.shape[:1]):
         return None
     return cast(Tensor, _Convolution.apply(filtering, input, weight, bias))  # type: ignore[no-untyped-call]
 
 
-def _is_of_host(numbers: Tensor) -> bool:
-    # Within a transform of torch.func tensors have no memory of their own
-    plain = not torch._C._functorch.is_functorch_wrapped_tensor(numbers) and numbers.layout == torch.strided
-    return plain and numbers.device.type == "cpu" and numbers.dtype == torch.float32
+def _filtering(
+    images: Sequence[int],
+    kernels: Sequence[int],
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Any = 1,
+) -> MinimalFiltering | None:
+    # Of the arguments of a conv2d, with the shapes of images and kernels; what is wrong is torch's to refuse
+    if groups != 1 or len(images) != 4 or len(kernels) != 4 or images[1] != kernels[1]:
+        return None
+    (samples, channels, *image), (filters, _, *size) = images, kernels
+    if isinstance(padding, str):
+        same = tuple(side // 2 for side in size)  # of even sizes it is not, but they are not filtered
+        padding = {"same": same, "valid": (0, 0)}.get(padding)
+    pairs = [_pair_of(numbers) for numbers in (size, stride, padding, dilation)]
+    known = [pair for pair in pairs if pair is not None]
+    if len(known) < len(pairs):
+        return None
+    return minimal_filtering(KernelGeometry(*known), samples, image, channels, filters)
+
+
+def _pair_of(numbers: Any) -> Pair | None:
+    # A number for both axes, or one for each
+    both = [numbers, numbers] if isinstance(numbers, int) else numbers
+    if not isinstance(both, Sequence) or len(both) != 2 or not all(isinstance(number, int) for number in both):
+        return None
+    return both[0], both[1]
+
+
+def _is_plain(numbers: Tensor) -> bool:
+    # Whether its memory holds its numbers, and nobody else computes with it in another way
+    if type(numbers) not in (Tensor, nn.Parameter) or not torch._C._has_storage(numbers):
+        return False
+    if numbers.device.type != "cpu" or numbers.dtype != torch.float32 or numbers.layout != torch.strided:
+        return False
+    return not numbers.is_neg()
+
+
+def _is_transformed() -> bool:
+    # Within a transform of torch.func, forward derivatives or a record of the operations
+    traced = torch._C._get_tracing_state() is not None or torch.compiler.is_compiling()
+    derived = torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+    return traced or derived
 
 
 class _Convolution(torch.autograd.Function):
@@ -102,7 +159,7 @@ class _Convolution(torch.autograd.Function):
     def backward(ctx: Any, delta: Tensor) -> tuple[Tensor | None, ...]:
         (images, kernels), filtering = ctx.saved_tensors, cast(MinimalFiltering, ctx.filtering)
         _, by_images, by_kernels, by_biases = ctx.needs_input_grad
-        if torch.is_grad_enabled():  # the derivatives are to be derived in turn
+        if torch.is_grad_enabled() or not _is_plain(delta):  # derivatives that are derived in turn, or several at once
             settings = [len(kernels)], (1, 1), filtering.padding, (1, 1), False, (0, 0), 1
             wanted = by_images, by_kernels, by_biases
             return None, *aten.convolution_backward(delta, images, kernels, *settings, wanted)

@@ -4,12 +4,13 @@
 #include "transforms.h"
 #undef TRANSFORM
 
-/* Sets out (rows, across vectors), or adds to it, left (rows, depth) times right (depth, across vectors). */
+/* Sets out (rows, across vectors), or adds to it, left (rows, depth) times right (depth, across vectors). What is added comes in
+ * at the end: one running sum over all tiles would lose ten times as much to rounding. */
 FUNCTION void NAMED(multiply_block)(const int rows, const int across, const int adds, int64_t depth, const float *restrict left,
                                     int64_t down, int64_t along, const float *restrict right, int64_t width, float *restrict out) {
     vector sums[ROWS][WIDEST];
     for (int row = 0; row < rows; row++)
-        for (int at = 0; at < across; at++) sums[row][at] = adds ? LOAD(out + row * width + at * VECTOR) : ALL(0);
+        for (int at = 0; at < across; at++) sums[row][at] = ALL(0);
     for (int64_t k = 0; k < depth; k++, left += along, right += width) {
         vector beside[WIDEST];
         for (int at = 0; at < across; at++) beside[at] = LOAD(right + at * VECTOR);
@@ -19,11 +20,14 @@ FUNCTION void NAMED(multiply_block)(const int rows, const int across, const int 
         }
     }
     for (int row = 0; row < rows; row++)
-        for (int at = 0; at < across; at++) STORE(out + row * width + at * VECTOR, sums[row][at]);
+        for (int at = 0; at < across; at++) {
+            float *place = out + row * width + at * VECTOR;
+            STORE(place, adds ? LOAD(place) + sums[row][at] : sums[row][at]);
+        }
 }
 
 /* The same for out (height, width), width a multiple of VECTOR; rows up to the next multiple of `rows` are written too. */
-FUNCTION void NAMED(multiply)(const int rows, const int adds, int64_t height, int64_t depth, int64_t width, const float *left,
+FUNCTION void NAMED(multiply)(const int rows, int adds, int64_t height, int64_t depth, int64_t width, const float *left,
                               int64_t down, int64_t along, const float *right, float *out) {
     for (int64_t column = 0; column < width; column += WIDEST * VECTOR)
         for (int64_t row = 0; row < height; row += rows) {
@@ -141,7 +145,7 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
 
 FUNCTION void NAMED(convolve)(const int r, const convolution *of, const float *from, const float *kernels, const float *biases,
                               float *to, float *room) {
-    const tiling by = tiles_of(of, 7 - r);
+    const tiling by = tiles_of(of, of->samples, 7 - r);
     const planes at = planes_in(of, room);
     for (int64_t client = 0; client < of->clients; client++)
         for (int64_t output = 0; output < of->kernels.outputs; output += of->panel) {
@@ -162,24 +166,32 @@ FUNCTION void NAMED(convolve)(const int r, const convolution *of, const float *f
         }
 }
 
+/* Derivatives by the kernels of one client, summed over as many samples as there are tiles `by` them. */
+FUNCTION void NAMED(sum_gradients)(const int r, const convolution *of, tiling by, const float *from, const float *deltas,
+                                   float *gradients, planes at) {
+    for (int64_t output = 0; output < of->kernels.outputs; output += of->panel) {
+        const int64_t outputs = smaller(of->panel, of->kernels.outputs - output);
+        for (int64_t first = 0; first < by.tiles; first += of->block) {
+            const int64_t count = smaller(of->block, by.tiles - first);
+            NAMED(tiles_in)(r, 0, &of->from, from, by, first, count, of->kernels.inputs, at.zeros, at.inputs, at.input_plane);
+            NAMED(tiles_in)(r, 1, &of->to, deltas + output, by, first, count, outputs, at.zeros, at.outputs, at.output_plane);
+            for (int point = 0; point < 36; point++)
+                NAMED(multiply)(4, first > 0, of->kernels.inputs, count, outputs, at.inputs + point * at.input_plane, 1,
+                                of->kernels.inputs, at.outputs + point * at.output_plane, at.kernels + point * at.kernel_plane);
+        }
+        float *of_panel = gradients + output * of->kernels.output;
+        NAMED(kernels_out)(r, &of->kernels, of_panel, outputs, at.by_place, at.kernels, at.kernel_plane);
+    }
+}
+
 FUNCTION void NAMED(kernel_gradients)(const int r, const convolution *of, const float *from, const float *deltas, float *gradients,
                                       float *room) {
-    const tiling by = tiles_of(of, 7 - r);
+    const int64_t sums = of->kernels.sample ? of->samples : 1;
+    const tiling by = tiles_of(of, of->samples / sums, 7 - r);
     const planes at = planes_in(of, room);
     for (int64_t client = 0; client < of->clients; client++)
-        for (int64_t output = 0; output < of->kernels.outputs; output += of->panel) {
-            const int64_t outputs = smaller(of->panel, of->kernels.outputs - output);
-            for (int64_t number = 0; number < 36 * at.kernel_plane; number++) at.kernels[number] = 0;
-            for (int64_t first = 0; first < by.tiles; first += of->block) {
-                const int64_t count = smaller(of->block, by.tiles - first);
-                const float *pixels = from + client * of->from.client, *derivatives = deltas + client * of->to.client + output;
-                NAMED(tiles_in)(r, 0, &of->from, pixels, by, first, count, of->kernels.inputs, at.zeros, at.inputs, at.input_plane);
-                NAMED(tiles_in)(r, 1, &of->to, derivatives, by, first, count, outputs, at.zeros, at.outputs, at.output_plane);
-                for (int point = 0; point < 36; point++)
-                    NAMED(multiply)(4, 1, of->kernels.inputs, count, outputs, at.inputs + point * at.input_plane, 1,
-                                    of->kernels.inputs, at.outputs + point * at.output_plane, at.kernels + point * at.kernel_plane);
-            }
-            float *of_panel = gradients + client * of->kernels.client + output * of->kernels.output;
-            NAMED(kernels_out)(r, &of->kernels, of_panel, outputs, at.by_place, at.kernels, at.kernel_plane);
-        }
+        for (int64_t sum = 0; sum < sums; sum++)
+            NAMED(sum_gradients)(r, of, by, from + client * of->from.client + sum * of->from.sample,
+                                 deltas + client * of->to.client + sum * of->to.sample,
+                                 gradients + client * of->kernels.client + sum * of->kernels.sample, at);
 }

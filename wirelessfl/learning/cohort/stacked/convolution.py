@@ -1,6 +1,6 @@
 """Convolutions of all clients at once: by minimal filtering, as one grouped convolution, or as products of patches.
 
-Which is fastest depends on device and size. On a CPU minimal filtering is where it applies (``winograd``). Elsewhere
+Which is fastest depends on device and size. On a CPU minimal filtering mostly is where it applies (``winograd``). Else
 grouped convolutions are, but where outputs have many channels and few positions: their patches are few, and products
 mostly take less time. cuDNN's grouped convolution in single
 precision takes several times as long as the products, the copies of the patches included: with it a round of
@@ -25,9 +25,10 @@ from wirelessfl.learning.cohort.stacked.spatial import aten, split_channels, wei
 from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 
+_FORMED_BY_PATCHES = 0.6  # speed of forming a gradient from patches, in that of a convolution of torch
 _FEW = 2  # filters for each position: with fewer, grouped convolutions were faster for most sizes that were tried
 
-_Pass = tuple[Tensor, Tensor, Tensor | None]
+_Pass = tuple[Tensor, Tensor, Tensor | None, MinimalFiltering | None]
 
 
 def holds(images: Tensor) -> bool:
@@ -42,8 +43,8 @@ def holds(images: Tensor) -> bool:
 class Conv2d(TrainedLayer):
     """Convolution with kernels (k, O, C, kh, kw) and biases (k, O).
 
-    ``saved`` are the images (B, k · C, H, W), the kernels (k · O, C, kh, kw), as they are for minimal filtering, and of
-    products on a CPU, the patches (k, B, P, kh · kw · C).
+    ``saved`` are the images (B, k · C, H, W), the kernels (k, O, C, kh, kw) or (k · O, C, kh, kw), of products on a CPU
+    the patches (k, B, P, kh · kw · C), and the minimal filtering where it is taken.
     """
 
     channels: int
@@ -67,31 +68,33 @@ class Conv2d(TrainedLayer):
             return _FEW * positions <= self.filters
         return torch.get_float32_matmul_precision() == "highest"
 
-    def filters_minimally(self, images: Tensor) -> MinimalFiltering | None:
+    def filters_minimally(self, images: Tensor, *, by_sample: bool = False) -> MinimalFiltering | None:
         """The minimal filtering of images (B, k · C, H, W); None where another way is taken.
 
         Args:
             images: For their shape, device and precision.
+            by_sample: Whether it is for the gradients of the samples, each by itself.
         """
         if images.device.type != "cpu" or images.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
             return None
-        return minimal_filtering(self.geometry, len(images), images.shape[2:], self.channels, self.filters)
+        at_once, least = (1, _FORMED_BY_PATCHES) if by_sample else (len(images), 1.0)
+        return minimal_filtering(self.geometry, at_once, images.shape[2:], self.channels, self.filters, least)
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
         if filtering := self.filters_minimally(inputs):
             outputs = filtering.convolved(inputs, weights[0], weights[1] if self.has_bias else None)
-            return outputs, (inputs, weights[0], None)
+            return outputs, (inputs, weights[0], None, filtering)
         kernels, size = weights[0].flatten(0, 1), self.geometry.positions(inputs.shape[2:])
         if not self.multiplies_patches(inputs, math.prod(size)):
             biases = weights[1].flatten() if self.has_bias else None
             at = self.geometry
             settings = at.stride, at.padding, at.dilation, len(weights[0])
-            return functional.conv2d(inputs, kernels, biases, *settings), (inputs, kernels, None)
+            return functional.conv2d(inputs, kernels, biases, *settings), (inputs, kernels, None, None)
         patches = self._patches(inputs)
         outputs = self._products(weights, patches.flatten(1, 2)).view(*patches.shape[:2], *size, self.filters)
         kept = patches if holds(inputs) else None
-        return _interleaved(outputs), (inputs, kernels, kept)
+        return _interleaved(outputs), (inputs, kernels, kept, None)
 
     def _products(self, weights: Weights, patches: Tensor) -> Tensor:
         # (k, B · P, O) from patches (k, B · P, kh · kw · C)
@@ -102,9 +105,10 @@ class Conv2d(TrainedLayer):
 
     @override
     def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
-        images, kernels = (operand.to(delta.dtype) for operand in saved[:2])
-        if filtering := self.filters_minimally(images):
-            return filtering.image_derivatives(delta, kernels, (images.shape[2], images.shape[3]))
+        images, kernels = (operand.to(delta.dtype) for operand in (saved[0], saved[1]))
+        if (filtering := saved[3]) is not None:
+            size = images.shape[2], images.shape[3]
+            return filtering.image_derivatives(delta.float(), kernels.float(), size)
         if not self.multiplies_patches(delta, delta.shape[2:].numel()):
             return self._grouped_derivative(images, kernels, delta, 0)
         of_clients = kernels.view(-1, self.filters, *kernels.shape[1:])
@@ -115,7 +119,8 @@ class Conv2d(TrainedLayer):
 
     def _grouped_derivative(self, images: Tensor, kernels: Tensor, delta: Tensor, by: int) -> Tensor:
         # By the images (0) or the kernels (1)
-        at, clients = self.geometry, len(kernels) // self.filters
+        at, clients = self.geometry, images.shape[1] // self.channels
+        kernels = kernels.reshape(-1, *kernels.shape[-3:])
         settings = at.stride, at.padding, at.dilation, False, (0, 0), clients
         wanted = [by == 0, by == 1, False]
         return cast(Tensor, aten.convolution_backward(delta, images, kernels, None, *settings, wanted)[by])
@@ -126,9 +131,9 @@ class Conv2d(TrainedLayer):
 
     @override
     def add_gradient(self, saved: _Pass, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        images, kernels = (operand.to(deltas[0].dtype) for operand in saved[:2])
-        if filtering := self.filters_minimally(images):
-            add_to(into[0], filtering.kernel_derivatives(images, deltas[0], len(into[0])), decay)
+        images, kernels = (operand.to(deltas[0].dtype) for operand in (saved[0], saved[1]))
+        if (filtering := saved[3]) is not None:
+            add_to(into[0], filtering.kernel_derivatives(images.float(), deltas[0].float(), len(into[0])), decay)
         elif self.multiplies_patches(images, deltas[0].shape[2:].numel()):
             outputs = self._by_position(deltas[0]).flatten(1, 2).transpose(1, 2)
             patches = (self._patches(images) if saved[2] is None else saved[2].to(images.dtype)).flatten(1, 2)
@@ -139,11 +144,26 @@ class Conv2d(TrainedLayer):
             add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
 
     @override
+    def add_weighted_gradients(
+        self, saved: _Pass, delta: Tensor, weights: Sequence[Tensor], into: Weights, decay: float
+    ) -> None:
+        """By direct sums, as norms are: a large pixel whose derivative is zero must not come in by rounding."""
+        images, kernels, patches, _ = saved
+        super().add_weighted_gradients((images, kernels, patches, None), delta, weights, into, decay)
+
+    @override
     def held_gradients(self, saved: _Pass, delta: Tensor) -> list[HeldGradients] | None:
         """Where they are fewer numbers than the patches."""
         if not holds(delta) or delta.shape[2:].numel() <= self.filters:
             return None
-        return self._formed(saved, delta, slice(None))
+        images = saved[0]
+        if (filtering := self.filters_minimally(images, by_sample=True)) is None or delta.dtype != images.dtype:
+            return self._formed(saved, delta, slice(None))
+        clients, shape = images.shape[1] // self.channels, (self.filters, self.channels, *self.geometry.size)
+        of_kernels = filtering.kernel_derivatives(images, delta, clients, by_sample=True).flatten(2)
+        held = [HeldGradients(of_kernels, lambda rows: rows.view(*rows.shape[:-1], *shape))]
+        of_biases = split_channels(delta, clients).sum((3, 4)).transpose(0, 1)
+        return [*held, HeldGradients(of_biases, lambda rows: rows)] if self.has_bias else held
 
     @override
     def squared_norms(self, saved: _Pass, delta: Tensor) -> list[Tensor]:
@@ -161,7 +181,7 @@ class Conv2d(TrainedLayer):
 
     @override
     def inner_products(self, saved: _Pass, delta: Tensor, vectors: Weights) -> list[Tensor]:
-        images, _, patches = saved
+        images, _, patches, _ = saved
         if patches is None:
             outputs, _ = self.forward(vectors, images)
         else:
@@ -180,7 +200,7 @@ class Conv2d(TrainedLayer):
         return [*held, HeldGradients(outputs.sum(2), lambda rows: rows)] if self.has_bias else held
 
     def _patches_of(self, saved: _Pass, part: slice) -> Tensor:
-        images, _, patches = saved
+        images, _, patches, _ = saved
         return self._patches(images[part]) if patches is None else patches[:, part]
 
     def _patches(self, images: Tensor) -> Tensor:

@@ -64,6 +64,21 @@ class TrainedLayer(Layer, Protocol):
     def add_gradient(self, saved: Saved, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """Sets into ← decay · into + Σ_b gradient of sample b, for each parameter."""
 
+    def add_weighted_gradients(
+        self, saved: Saved, delta: Tensor, weights: Sequence[Tensor], into: Weights, decay: float
+    ) -> None:
+        """Sets into ← decay · into + Σ_b weights_b · the gradient of sample b, the one that has the ``squared_norms``.
+
+        Args:
+            saved: Of ``forward``.
+            delta: The derivative by the outputs.
+            weights: (k, B) for each parameter, one and the same where samples are weighted alike in all.
+            into: Of each parameter (k, *shape).
+            decay: What it is multiplied by.
+        """
+        of_tensor = {id(each): self.weighted(delta, each) for each in weights}
+        self.add_gradient(saved, [of_tensor[id(each)] for each in weights], into, decay)
+
     def squared_norms(self, saved: Saved, delta: Tensor) -> list[Tensor]:
         """(k, B) squared norm of each sample's gradient by each parameter (Goodfellow 2015 for linear layers)."""
 

@@ -201,12 +201,8 @@ class StackedSampleGradients(SampleGradients):
             if (held := self._held.get(record.position)) is not None:
                 for gradients, each, place in zip(held, by_parameter, own, strict=True):
                     add_to(place, gradients.weighted_sum(each), decay)
-            elif columns is None:
-                deltas = [record.layer.weighted(record.delta, weights)] * len(own)
-                record.layer.add_gradient(record.saved, deltas, own, decay)
             else:
-                deltas = [record.layer.weighted(record.delta, each) for each in by_parameter]
-                record.layer.add_gradient(record.saved, deltas, own, decay)
+                record.layer.add_weighted_gradients(record.saved, record.delta, by_parameter, own, decay)
         return total
 
     @override
