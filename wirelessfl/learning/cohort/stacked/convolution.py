@@ -2,10 +2,9 @@
 
 Which is fastest depends on device and size. On a CPU minimal filtering mostly is where it applies (``winograd``). Else
 grouped convolutions are, but where outputs have many channels and few positions: their patches are few, and products
-mostly take less time. cuDNN's grouped convolution in single
-precision takes several times as long as the products, the copies of the patches included: with it a round of
-``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200 (``docs/how-to/gpu.md``). With TF32 it is faster for most
-layers.
+mostly take less time. cuDNN's grouped convolution in single precision takes several times as long as the products, the
+copies of the patches included: with it a round of ``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200
+(``docs/how-to/gpu.md``). With TF32 it is faster for most layers.
 """
 
 import math
