@@ -17,10 +17,12 @@ from torch.autograd import forward_ad
 from torch.autograd.functional import jacobian
 from torch.func import grad, vmap
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from hatch_build import FLAGS, compiler
 from wirelessfl.kernels import POINTER
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
+from wirelessfl.learning.cohort.stacked.program import Program, Record, StackedSampleGradients
 from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.winograd import LIBRARY, MinimalFiltering, kernel, minimal_filtering
 from wirelessfl.learning.winograd.modules import MinimallyFiltered
@@ -270,6 +272,35 @@ def test_a_clipped_gradient_is_not_longer_than_the_clip(pixel: float, filters: i
 
 
 @compiled_only
+def test_gradients_that_are_formed_after_their_norms_have_these_norms() -> None:
+    """As where one sample of a batch is not finite, and the others are summed one by one."""
+    case = Case(3, (1, 1), 2, 5, (12, 12), 32, 32)
+    layer, images, delta = Conv2d(case.channels, case.filters, case.geometry, True), case.images, case.delta.zero_()
+    delta[:, :, 4, 4], images[:, :, 7, 7], images[1, 0, 0, 0] = 1.0, 1e7, torch.nan
+    _, saved = layer.forward([case.kernels, case.biases], images)
+    dimension = case.filters * (case.channels * 9 + 1)
+    present = torch.ones(case.clients, case.samples, dtype=torch.bool)
+    record = Record(layer, 0, saved, delta)
+    gradients = StackedSampleGradients(Program(()), dimension, [record], present, torch.zeros(present.shape))
+    norms = gradients.squared_norms().sum(-1)
+    (formed,) = (part for _, part in gradients.formed())
+    torch.testing.assert_close(formed.square().sum(-1), norms, equal_nan=True, rtol=1e-5, atol=0.0)
+    assert norms[:, 0].isfinite().all() and not norms[0, 1].isfinite()
+
+
+@compiled_only
+def test_inner_products_are_direct_sums() -> None:
+    case = Case(3, (1, 1), 2, 5, (12, 12), 32, 32)
+    layer, images, delta = Conv2d(case.channels, case.filters, case.geometry, False), case.images, case.delta.zero_()
+    delta[:, :, 4, 4], images[:, :, 7, 7] = 1.0, 1e7
+    _, saved = layer.forward([case.kernels], images)
+    (found,) = layer.inner_products(saved, delta, [case.kernels])
+    (of_samples,) = layer.sample_gradients(saved, delta, slice(None))
+    expected = torch.einsum("kb...,k...->kb", of_samples.double(), case.kernels.double()).float()
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@compiled_only
 @pytest.mark.parametrize("case", [CASES[4], CASES[9]], ids=str)
 def test_gradients_of_samples_add_up_to_that_of_their_batch(case: Case) -> None:
     of_samples = case.filtering().kernel_derivatives(case.images, case.delta, case.clients, by_sample=True)
@@ -414,6 +445,7 @@ CALLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         lambda v: functional.conv2d(x, v, padding=1)[0, :2, 0, 0], w
     ),
     "forward derivatives": lambda x, w: forward_derivative(x, w),
+    "counted": lambda x, w: torch.tensor(flops(lambda: functional.conv2d(x, w, padding=1))),
     "traced": lambda x, w: traced(lambda v: functional.conv2d(v, w, padding=1), x)(x),
 }
 
@@ -421,6 +453,12 @@ CALLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def derivatives(call: Callable[[Tensor], Tensor], kernels: Tensor) -> Tensor:
     untyped: Any = jacobian
     return cast(Tensor, untyped(call, kernels, vectorize=True))
+
+
+def flops(call: Callable[[], Tensor]) -> int:
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return int(counter.get_total_flops())
 
 
 def traced(call: Callable[[Tensor], Tensor], images: Tensor) -> Callable[[Tensor], Tensor]:

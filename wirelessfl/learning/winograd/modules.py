@@ -138,8 +138,9 @@ def _is_plain(numbers: Tensor) -> bool:
 
 
 def _is_transformed() -> bool:
-    # Within a transform of torch.func, forward derivatives or a record of the operations
+    # Within a transform of torch.func, forward derivatives, or what records or counts the operations
     traced = torch._C._get_tracing_state() is not None or torch.compiler.is_compiling()
+    traced = traced or torch._C._len_torch_dispatch_stack() > 0
     derived = torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
     return traced or derived
 

@@ -84,6 +84,10 @@ class Conv2d(TrainedLayer):
         if filtering := self.filters_minimally(inputs):
             outputs = filtering.convolved(inputs, weights[0], weights[1] if self.has_bias else None)
             return outputs, (inputs, weights[0], None, filtering)
+        return self._summed(weights, inputs)
+
+    def _summed(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
+        # By direct sums
         kernels, size = weights[0].flatten(0, 1), self.geometry.positions(inputs.shape[2:])
         if not self.multiplies_patches(inputs, math.prod(size)):
             biases = weights[1].flatten() if self.has_bias else None
@@ -182,7 +186,7 @@ class Conv2d(TrainedLayer):
     def inner_products(self, saved: _Pass, delta: Tensor, vectors: Weights) -> list[Tensor]:
         images, _, patches, _ = saved
         if patches is None:
-            outputs, _ = self.forward(vectors, images)
+            outputs, _ = self._summed(vectors, images)  # a large pixel is not to come in by rounding, as in norms
         else:
             rows = self._products(vectors, patches.flatten(1, 2))
             outputs = _interleaved(rows.view(*patches.shape[:2], *delta.shape[2:], self.filters))

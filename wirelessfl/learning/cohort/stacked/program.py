@@ -225,10 +225,16 @@ class StackedSampleGradients(SampleGradients):
         each = self.losses.element_size() * clients * self.dimension
 
         def form(part: slice) -> Tensor:
-            of_layers = [r.layer.sample_gradients(r.saved, r.delta, part) for r in self.records]
+            of_layers = [self._formed(record, part) for record in self.records]
             return torch.cat([gradient.flatten(2) for of_layer in of_layers for gradient in of_layer], dim=2)
 
         return formed_in_parts(form, samples, each, self.losses.device, _FORMED_BYTES)
+
+    def _formed(self, record: Record, part: slice) -> list[Tensor]:
+        # Those that norms were taken of, where they are held: others may be rounded in another way
+        if (held := self._held.get(record.position)) is None:
+            return record.layer.sample_gradients(record.saved, record.delta, part)
+        return [gradients.arranged(gradients.rows[:, part]) for gradients in held]
 
 
 def _cast(saved: Saved, dtype: torch.dtype) -> Saved:
