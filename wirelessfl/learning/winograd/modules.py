@@ -16,12 +16,11 @@ from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 aten = torch.ops.aten
 
 
-class MinimallyFiltered(TorchFunctionMode):
-    """Scope in which ``conv2d`` of torch goes by minimal filtering where that is faster, its derivatives included.
+class _OnConvolutions(TorchFunctionMode):
+    # Scope in which ``convolve`` answers each call of ``conv2d``
 
-    Images in another memory than channels-last are left to torch: their outputs are to be in the same, which a module
-    may rely on.
-    """
+    def convolve(self, call: Callable[..., Tensor], args: Sequence[Any], named: Mapping[str, Any]) -> Tensor:
+        raise NotImplementedError
 
     @override
     def __torch_function__(
@@ -32,11 +31,23 @@ class MinimallyFiltered(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
-        outputs = _filtered(*args, **named) if func is functional.conv2d else None
-        return func(*args, **named) if outputs is None else outputs
+        return self.convolve(func, args, named) if func is functional.conv2d else func(*args, **named)
 
 
-class ConvolutionCount(TorchFunctionMode):
+class MinimallyFiltered(_OnConvolutions):
+    """Scope in which ``conv2d`` of torch goes by minimal filtering where that is faster, its derivatives included.
+
+    Images in another memory than channels-last are left to torch: their outputs are to be in the same, which a module
+    may rely on.
+    """
+
+    @override
+    def convolve(self, call: Callable[..., Tensor], args: Sequence[Any], named: Mapping[str, Any]) -> Tensor:
+        outputs = _filtered(*args, **named)
+        return call(*args, **named) if outputs is None else outputs
+
+
+class ConvolutionCount(_OnConvolutions):
     """Scope that counts the products of the convolutions in it.
 
     Args:
@@ -53,16 +64,9 @@ class ConvolutionCount(TorchFunctionMode):
         self.products = self.filtered = 0
 
     @override
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        outputs = func(*args, **(kwargs or {}))
-        if func is functional.conv2d:
-            self._count(outputs, *args, **(kwargs or {}))
+    def convolve(self, call: Callable[..., Tensor], args: Sequence[Any], named: Mapping[str, Any]) -> Tensor:
+        outputs = call(*args, **named)
+        self._count(outputs, *args, **named)
         return outputs
 
     def _count(

@@ -143,6 +143,7 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
     }
 }
 
+/* Outputs of all clients, panel by panel: the kernels of a panel are transformed once, the tiles once for each panel. */
 FUNCTION void NAMED(convolve)(const int r, const convolution *of, const float *from, const float *kernels, const float *biases,
                               float *to, float *room) {
     const tiling by = tiles_of(of, of->samples, 7 - r);
@@ -166,7 +167,7 @@ FUNCTION void NAMED(convolve)(const int r, const convolution *of, const float *f
         }
 }
 
-/* Derivatives by the kernels of one client, summed over as many samples as there are tiles `by` them. */
+/* Derivatives by the kernels of one client, summed over the tiles of `by`. */
 FUNCTION void NAMED(sum_gradients)(const int r, const convolution *of, tiling by, const float *from, const float *deltas,
                                    float *gradients, planes at) {
     for (int64_t output = 0; output < of->kernels.outputs; output += of->panel) {
@@ -184,6 +185,7 @@ FUNCTION void NAMED(sum_gradients)(const int r, const convolution *of, tiling by
     }
 }
 
+/* The same of all clients, summed over their samples or for each sample. */
 FUNCTION void NAMED(kernel_gradients)(const int r, const convolution *of, const float *from, const float *deltas, float *gradients,
                                       float *room) {
     const int64_t sums = of->kernels.sample ? of->samples : 1;

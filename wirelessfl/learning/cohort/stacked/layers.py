@@ -76,8 +76,9 @@ class TrainedLayer(Layer, Protocol):
             into: Of each parameter (k, *shape).
             decay: What it is multiplied by.
         """
-        of_tensor = {id(each): self.weighted(delta, each) for each in weights}
-        self.add_gradient(saved, [of_tensor[id(each)] for each in weights], into, decay)
+        distinct = {id(each): each for each in weights}
+        deltas = {name: self.weighted(delta, each) for name, each in distinct.items()}
+        self.add_gradient(saved, [deltas[id(each)] for each in weights], into, decay)
 
     def squared_norms(self, saved: Saved, delta: Tensor) -> list[Tensor]:
         """(k, B) squared norm of each sample's gradient by each parameter (Goodfellow 2015 for linear layers)."""
