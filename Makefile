@@ -7,6 +7,8 @@ RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 # Compiled when the package is installed.
 KERNELS := $(wildcard wirelessfl/kernels/*.h wirelessfl/*/kernel.c wirelessfl/*/*/kernel.c wirelessfl/*/*/*.h wirelessfl/*/*/*/kernel.c)
+# A test that does not end fails after half an hour, with its name and the stacks of its threads; the others go on.
+PYTEST := $(BIN)/python -m pytest -n auto -o faulthandler_timeout=1800 -o faulthandler_exit_on_timeout=true
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup demo checked test test-all papers-smoke lint docs bench gpu dist clean
@@ -43,14 +45,14 @@ checked: setup
 # One torch thread a worker: OpenMP barriers suffer when workers share the cores.
 # Halves of the list keep the tests of a module together, which prepare things for the module once.
 test: checked
-	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(PYTEST) --dist worksteal -m 'not slow'
 
 test-all: checked papers-smoke
-	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/publications/test_smoke.py
+	OMP_NUM_THREADS=1 BUILT_SITE=$(CURDIR)/site $(PYTEST) --dist worksteal --ignore tests/publications/test_smoke.py
 
 # Two rounds of every study of every paper in its small size, with all that is made of them.
 papers-smoke: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/publications/test_smoke.py
+	OMP_NUM_THREADS=1 $(PYTEST) tests/publications/test_smoke.py
 
 bench: setup
 	$(BIN)/python -m benchmarks
