@@ -21,7 +21,7 @@ from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
 from wirelessfl.summary.figure_process import figure_process
 from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
-from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, trust_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -246,6 +246,7 @@ def record_run(
             with suppress(Exception):
                 close("failed")
             raise
+    trust_trace(folder.trace)
 
 
 def _opened(simulation: Simulation, folder: RunFolder, scenario: Scenario) -> TraceWriter:

@@ -5,6 +5,7 @@ and a notebook do not survive.
 """
 
 import os
+import struct
 import subprocess
 import sys
 import weakref
@@ -12,7 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from io import IOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
+
+_LENGTH = struct.Struct("<Q")
 
 _pipes: "weakref.WeakSet[IOBase]" = weakref.WeakSet()
 
@@ -51,6 +54,31 @@ def taken_streams() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
     _keep_from_forks(requests, replies)
     return requests, replies
+
+
+def write_message(pipe: IO[bytes], message: bytes) -> None:
+    """One message behind its length.
+
+    Raises:
+        OSError: nobody reads it.
+    """
+    pipe.write(_LENGTH.pack(len(message)))
+    pipe.write(message)
+    pipe.flush()
+
+
+def read_message(pipe: IO[bytes]) -> bytes:
+    """The next message.
+
+    Raises:
+        EOFError: the pipe has ended, perhaps in the middle of it.
+    """
+    head = pipe.read(_LENGTH.size)
+    if len(head) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(head)
+        if len(message := pipe.read(length)) == length:
+            return message
+    raise EOFError
 
 
 def _keep_from_forks(*pipes: object) -> None:

@@ -222,6 +222,7 @@ def test_no_room_for_another_process_is_no_damage(path: Path, monkeypatch: pytes
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "fork", refused)
+    monkeypatch.setattr(opening, "watched_from_any_thread", watched.watched)
     before = len(list(Path("/dev/fd").iterdir()))
     with pytest.raises(TraceError, match=rf"no process can be started for it \({os.strerror(code)}\)") as refusal:
         open_trace(path)
@@ -231,38 +232,18 @@ def test_no_room_for_another_process_is_no_damage(path: Path, monkeypatch: pytes
 
 def test_a_sound_trace_is_read_where_proc_is_not_mounted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "_SIZE", path.with_name("statm"))
+    monkeypatch.setattr(opening, "watched_from_any_thread", watched.watched)
     read_all(path)
 
 
 @pytest.mark.slow
 def test_a_trace_is_read_while_another_thread_reads(path: Path) -> None:
-    """The process is doubled while nobody is inside HDF5, whose locks it would inherit for ever."""
+    """No process inherits a lock of HDF5 for ever."""
     others = [path.with_name(f"other{number}.h5") for number in range(3)]
     for other in others:
         other.write_bytes(path.read_bytes())
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(read_all, others))
-
-
-@pytest.mark.slow
-def test_looks_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that inherits the pipe of another look would hold that one up, and have it taken for endless."""
-    pipe = os.pipe
-
-    def slow_pipe() -> tuple[int, int]:
-        ends = pipe()
-        time.sleep(0.3)
-        return ends
-
-    monkeypatch.setattr(os, "pipe", slow_pipe)
-    monkeypatch.setattr(watched, "_WALL_S", 4.0)
-    with ThreadPoolExecutor(2) as pool:
-        endless = pool.submit(watched.watched, lambda: time.sleep(60), 0)
-        time.sleep(0.1)
-        began = time.monotonic()
-        assert pool.submit(watched.watched, lambda: None, 0).result() is None
-        assert time.monotonic() - began < 3
-        assert "no end" in str(endless.result())
 
 
 def test_memory_is_limited(path: Path) -> None:
@@ -291,6 +272,7 @@ def test_a_fault_of_the_package_can_be_told(path: Path, monkeypatch: pytest.Monk
         raise ZeroDivisionError("a fault of ours")
 
     monkeypatch.setattr(opening, "inspect_trace", wrong)
+    monkeypatch.setattr(opening, "watched_from_any_thread", watched.watched)
     with pytest.raises(TraceError, match=r"ZeroDivisionError in trace/opening\.py, line \d+: a fault of ours"):
         opening.inspect_file(path)
     monkeypatch.setenv("WIRELESSFL_DEBUG", "1")

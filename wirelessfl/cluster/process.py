@@ -10,10 +10,10 @@ from contextlib import suppress
 from io import BufferedReader
 from typing import cast
 
-from wirelessfl.child_process import start_child
+from wirelessfl.child_process import read_message, start_child, write_message
 from wirelessfl.cluster.blocks import Result, RoundOfBlocks
 from wirelessfl.cluster.worker import RoundOnWorkers
-from wirelessfl.cluster.worker_process import Request, read_message, write_message
+from wirelessfl.cluster.worker_process import Request
 from wirelessfl.errors import InfeasibleError
 
 _FORKS_S = 2.0  # for the last words; a process that was forked from it may speak on

@@ -3,7 +3,6 @@
 import os
 import pickle
 import queue
-import struct
 import threading
 import traceback
 import warnings
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from wirelessfl import plugins
-from wirelessfl.child_process import taken_streams
+from wirelessfl.child_process import read_message, taken_streams, write_message
 from wirelessfl.cluster.worker import RoundOnWorkers
 from wirelessfl.errors import (
     InfeasibleError,
@@ -25,8 +24,6 @@ from wirelessfl.errors import (
     command_line_words,
 )
 from wirelessfl.learning.cohort import CohortPart
-
-_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -42,31 +39,6 @@ class Request:
     shared: RoundOnWorkers | None
     task: Callable[[RoundOnWorkers, CohortPart], Any]
     part: CohortPart
-
-
-def write_message(pipe: IO[bytes], message: bytes) -> None:
-    """One message behind its length.
-
-    Raises:
-        OSError: nobody reads it.
-    """
-    pipe.write(_LENGTH.pack(len(message)))
-    pipe.write(message)
-    pipe.flush()
-
-
-def read_message(pipe: IO[bytes]) -> bytes:
-    """The next message.
-
-    Raises:
-        EOFError: the pipe has ended, perhaps in the middle of it.
-    """
-    head = pipe.read(_LENGTH.size)
-    if len(head) == _LENGTH.size:
-        (length,) = _LENGTH.unpack(head)
-        if len(message := pipe.read(length)) == length:
-            return message
-    raise EOFError
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from typing import IO, NoReturn
 from wirelessfl.errors import TraceError
 from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, draw_run
 from wirelessfl.summary.style import FigureOptions
-from wirelessfl.trace import failure_words
+from wirelessfl.trace import failure_words, inspect_file
 
 # Modules that `draw_run` imports where it is called.
 _NEEDED = ("wirelessfl.summary.picture", "wirelessfl.summary.timeline")
@@ -159,6 +159,8 @@ def main() -> NoReturn:
 
 
 def _draw(order: str, answer: int) -> None:
+    with suppress(TraceError):  # which the answer tells; for both processes, and while there is one thread
+        inspect_file(Path(json.loads(order)["trace"]))
     # Elsewhere than on Linux, where a process with libraries loaded is not forked safely, one figure after the other
     other = _doubled() if sys.platform == "linux" else None
     names = (SUMMARY, TIMELINE) if other is None else (SUMMARY,) if other else (TIMELINE,)

@@ -29,7 +29,7 @@ from wirelessfl.trace.layout import (
     Status,
     Variable,
 )
-from wirelessfl.trace.opening import opened_trace, opened_values, refuse_irregular
+from wirelessfl.trace.opening import inspect_file, opened_trace, opened_values, refuse_irregular, trust_trace
 from wirelessfl.trace.reader import (
     at_slot_start,
     available_memory,
@@ -103,6 +103,7 @@ __all__ = [
     "has_checkpoint",
     "has_group",
     "in_memory",
+    "inspect_file",
     "inspect_sizes",
     "load_checkpoint",
     "model_weights",
@@ -124,4 +125,5 @@ __all__ = [
     "source_attributes",
     "sources_among",
     "trace_errors",
+    "trust_trace",
 ]

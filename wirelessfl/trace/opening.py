@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -19,7 +20,7 @@ from wirelessfl.errors import TraceError
 from wirelessfl.trace.failures import damaged, debugging, read_failure, trace_errors
 from wirelessfl.trace.inspection import Damage, inspect_trace, inspect_values
 from wirelessfl.trace.storage import check_format
-from wirelessfl.trace.watched import watched
+from wirelessfl.trace.watcher import watched_from_any_thread
 
 # Filters that are compiled into every h5py; for any other HDF5 looks for a library in its plug-in folders.
 _BUILT_IN_FILTERS = frozenset(
@@ -89,20 +90,34 @@ def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:
     with trace_errors(path):
         refuse_irregular(path)
         about = path.stat()
-    key = (inspect, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    key = _key(inspect, about)
     if key in _sound:
         return
     if debugging():
         _look(path, inspect)
     else:
         try:
-            words = watched(lambda: _words(path, inspect), about.st_size)
+            words = watched_from_any_thread(partial(_words, path, inspect), about.st_size)
         except OSError as error:
             raise TraceError(
                 f"{path}: not checked, and so not read: no process can be started for it ({error.strerror})"
             ) from error
         if words is not None:
             raise TraceError(words if words.startswith(os.fspath(path)) else damaged(path, words))
+    _remember(key)
+
+
+def trust_trace(path: Path) -> None:
+    """Note that a trace is sound which this process has written to its end: it is read without an inspection."""
+    with suppress(OSError):
+        _remember(_key(_inspect_trace, path.stat()))
+
+
+def _key(inspect: Inspection, about: os.stat_result) -> tuple[object, ...]:
+    return inspect, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def _remember(key: tuple[object, ...]) -> None:
     if len(_sound) >= _MOST_REMEMBERED:
         _sound.clear()
     _sound[key] = None

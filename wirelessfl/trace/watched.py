@@ -17,8 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from h5py._objects import phil
-
 _CPU_S, _WALL_S = 8.0, 300.0
 # A sound trace takes 20 ms and a second for each gigabyte. The time of the processor ends a loop. The wall time ends
 # a process that waits; it leaves room for a busy machine, where a process gets a small share of the processor.
@@ -26,7 +24,6 @@ _BYTES_PER_S = 50e6
 _MEMORY = 1 << 30
 _MOST_WORDS = 8192
 _SIZE = Path("/proc/self/statm")
-_OPEN = Path("/proc/self/fd")
 _DAMAGED = 1
 # The signals of a limit that was reached; the others are those of a crash.
 _ENDS = {signal.SIGXCPU, signal.SIGKILL}
@@ -37,7 +34,8 @@ _ENDING = {signal.SIGINT, signal.SIGTERM}
 def watched(look: Callable[[], str | None], size: int) -> str | None:
     """Words about what is wrong with a file, from ``look`` in a process of its own.
 
-    Elsewhere than on Linux, where a process with threads is not forked safely, it is looked at in this process.
+    Elsewhere than on Linux, where a process that has libraries loaded is not forked safely, it is looked at in this
+    process. It is to have one thread.
 
     Args:
         look: Reads the file; returns words about what is wrong, or None. It must import nothing.
@@ -52,8 +50,8 @@ def watched(look: Callable[[], str | None], size: int) -> str | None:
     if sys.platform != "linux":
         return look()
     further = size / _BYTES_PER_S
-    with phil, warnings.catch_warnings():  # no other thread is inside HDF5 while the process doubles
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads of libraries
         child, reader = _started(look, int(_CPU_S + further))
     try:
         words = _words(reader, time.monotonic() + _WALL_S + further)
@@ -74,8 +72,6 @@ def watched(look: Callable[[], str | None], size: int) -> str | None:
 
 def _started(look: Callable[[], str | None], seconds: int) -> tuple[int, int]:
     # The number of a process that looks, and the file descriptor from which its words are read.
-    #
-    # No two threads may do this at once: a process would inherit the writing end of another's pipe and hold it open.
     reader, writer = os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
@@ -110,7 +106,6 @@ def _words(reader: int, deadline: float) -> str | None:
 def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
     # Body of the child: it writes what it found, and ends without any clean-up of its parent's things.
     try:
-        _close_all_but(writer)
         gc.disable()
         faulthandler.disable()
         _limit(resource.RLIMIT_CORE, 0)
@@ -123,15 +118,6 @@ def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
         os._exit(0)
     finally:
         os._exit(_DAMAGED)
-
-
-def _close_all_but(writer: int) -> None:
-    # A file that another thread has open and locked would stay locked, after it was closed, until this process ends.
-    with suppress(OSError):  # without /proc they stay open; to try all numbers that there may be can take minutes
-        for number in [int(entry.name) for entry in _OPEN.iterdir()]:
-            if number > 2 and number != writer:
-                with suppress(OSError):  # that of the list itself is closed
-                    os.close(number)
 
 
 def _limit(kind: int, value: int) -> None:

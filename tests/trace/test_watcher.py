@@ -1,0 +1,182 @@
+"""Checks of files from a process of several threads: by another process, which has one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.processes import is_running
+from tests.trace import looks
+from wirelessfl.trace import watcher
+from wirelessfl.trace.watcher import watched_from_any_thread as ask
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no process is forked here")
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def another_thread() -> Iterator[None]:
+    ends = threading.Event()
+    thread = threading.Thread(target=ends.wait)
+    thread.start()
+    yield
+    ends.set()
+    thread.join()
+
+
+@pytest.fixture(autouse=True)
+def none_idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(watcher, "_idle", [])
+    yield
+    watcher._end_idle()
+
+
+def pids() -> list[int]:
+    return [idle._child.pid for idle in watcher._idle]
+
+
+def noted(note: Path) -> tuple[int, int]:
+    deadline = time.monotonic() + PATIENCE_S
+    while not note.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    look, parent = map(int, note.read_text().split())
+    return look, parent
+
+
+def require_end(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_words_come_from_one_process_that_is_kept() -> None:
+    assert ask(partial(looks.find, None), 0) is None
+    (pid,) = pids()
+    assert ask(partial(looks.find, "größer"), 0) == "größer"
+    assert pids() == [pid] != [os.getpid()]
+    watcher._end_idle()
+    require_end(pid)
+
+
+def test_looks_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        long = pool.submit(ask, partial(looks.wait, tmp_path / "note", PATIENCE_S), 0)
+        look, _ = noted(tmp_path / "note")
+        assert ask(partial(looks.find, "there"), 0) == "there"
+        assert not long.done()
+        os.kill(look, signal.SIGSEGV)
+        assert "SIGSEGV" in str(long.result(PATIENCE_S))
+    assert len(pids()) == 2
+
+
+def test_a_process_that_was_ended_is_replaced() -> None:
+    ask(partial(looks.find, None), 0)
+    (pid,) = pids()
+    os.kill(pid, signal.SIGKILL)
+    assert ask(partial(looks.find, "there"), 0) == "there"
+    assert len(pids()) == 1 and pids() != [pid]
+
+
+def test_one_that_is_ended_while_it_looks_is_no_damage() -> None:
+    with pytest.raises(OSError, match="it has ended before it answered"):
+        ask(looks.end_the_parent, 0)
+    assert pids() == []
+
+
+def test_an_interrupt_ends_the_look(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def soon() -> None:
+        noted(note)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    thread = threading.Thread(target=soon)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask(partial(looks.wait, note, 2 * PATIENCE_S), 0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        thread.join()
+    for pid in noted(note):
+        require_end(pid)
+
+
+def test_no_room_for_a_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(watcher, "start_child", refuse)
+    with pytest.raises(BlockingIOError):
+        ask(partial(looks.find, None), 0)
+
+
+def test_what_another_process_cannot_read_is_told() -> None:
+    assert ask(looks.OnlyHere(), 0) == "it cannot be checked: ValueError: only here"
+    with pytest.raises(Exception, match="pickle"):
+        ask(lambda: None, 0)
+
+
+LOCKS = """
+import os, sys, threading
+from functools import partial
+import h5py
+from h5py._objects import phil
+from tests.trace import looks
+from wirelessfl.trace.watcher import watched_from_any_thread as ask
+
+forks = []
+lock = threading.Lock()  # as concurrent.futures and logging have one
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+os.register_at_fork(before=lambda: forks.append(1))
+assert ask(partial(looks.find, "alone"), 0) == "alone" and len(forks) == 1
+held, enough = threading.Event(), threading.Event()
+
+def hold():
+    with lock:
+        held.set()
+        enough.wait(1.0)
+        with phil:
+            pass
+
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait()
+with phil:
+    threading.Timer(0.2, enough.set).start()
+    assert ask(partial(looks.find, "not alone"), 0) == "not alone" and len(forks) == 1
+holder.join()
+child = os.fork()
+if child == 0:  # the parent's process is not this one's
+    waits = threading.Event()
+    threading.Thread(target=waits.wait).start()
+    found = ask(partial(looks.find, "in a fork"), 0)
+    os._exit(0 if found == "in a fork" else 1)
+assert os.waitpid(child, 0)[1] == 0
+waits = threading.Event()
+threading.Thread(target=waits.wait).start()
+assert ask(partial(looks.find, "still there"), 0) == "still there"
+waits.set()
+"""
+
+
+def test_locks_of_other_threads_are_not_waited_for() -> None:
+    """One thread holds a lock that hooks for forks take, and waits for that of HDF5, which the other one holds."""
+    told = subprocess.run([sys.executable, "-c", LOCKS], capture_output=True, text=True, timeout=2 * PATIENCE_S)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
