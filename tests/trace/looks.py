@@ -13,6 +13,10 @@ def find(words: str | None) -> str | None:
     return words
 
 
+def find_folder() -> str:
+    return str(Path.cwd())
+
+
 def wait(note: Path, seconds: float) -> None:
     """Notes the process, and the one that it was forked from."""
     note.with_suffix(".partial").write_text(f"{os.getpid()} {os.getppid()}")

@@ -118,6 +118,15 @@ def test_an_interrupt_ends_the_look(tmp_path: Path) -> None:
         require_end(pid)
 
 
+def test_the_current_folder_is_that_of_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask(looks.find_folder, 0) == str(Path.cwd())
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    assert ask(looks.find_folder, 0) == str(Path.cwd())
+    (tmp_path / "gone").rmdir()
+    assert ask(partial(looks.find, "there"), 0) == "there"
+
+
 def test_no_room_for_a_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from wirelessfl.child_process import read_message, start_child, taken_streams, write_message
 from wirelessfl.trace.watched import watched
@@ -60,7 +61,7 @@ def watched_from_any_thread(look: Look, size: int) -> str | None:
     """
     if sys.platform != "linux" or len(sys._current_frames()) == 1:
         return watched(look, size)
-    request = pickle.dumps((look, size))
+    request = pickle.dumps((_folder(), look, size))
     while (watcher := _taken()) is not None:
         with suppress(OSError, EOFError):  # it was ended while it was idle
             return _asked(watcher, request)
@@ -68,6 +69,13 @@ def watched_from_any_thread(look: Look, size: int) -> str | None:
         return _asked(_Watcher(), request)
     except EOFError as error:
         raise OSError(errno.ECHILD, "it has ended before it answered") from error
+
+
+def _folder() -> str | None:
+    # The current one, by which relative paths go; None where it was removed
+    with suppress(FileNotFoundError):
+        return str(Path.cwd())
+    return None
 
 
 def _taken() -> _Watcher | None:
@@ -115,7 +123,9 @@ def main() -> None:
 def _reply(request: bytes) -> bytes:
     words, number = None, None
     try:
-        look, size = pickle.loads(request)  # noqa: S301 - of the process that has started this one
+        folder, look, size = pickle.loads(request)  # noqa: S301 - of the process that has started this one
+        if folder is not None:
+            os.chdir(folder)
         words = watched(look, size)
     except OSError as error:
         number = error.errno
