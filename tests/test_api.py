@@ -231,6 +231,30 @@ def test_runs_are_resumed_in_several_threads_of_one_process(finished: wfl.Result
         assert_same_trace(trace, finished.trace)
 
 
+def test_a_trace_is_checked_unless_this_process_has_written_it(
+    finished: wfl.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.h5"
+    shutil.copy(finished.trace, other)
+    with h5py.File(other, "r+") as file:
+        file.attrs["seed"] = "seven"
+
+    def replace(this: FinishedRound) -> None:
+        if this.index == JAMMED.rounds:
+            other.rename(tmp_path / "replaced" / "trace.h5")
+
+    with pytest.raises(TraceError, match="attribute seed"):
+        wfl.simulate(JAMMED, tmp_path / "replaced", device="cpu", threads=1, pictures=False, on_round=replace)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("wirelessfl.trace.opening.watched_from_any_thread", refuse)
+    wfl.simulate(JAMMED, tmp_path / "own", device="cpu", threads=1, pictures=False)
+    with pytest.raises(AssertionError):
+        wfl.open_trace(tmp_path / "replaced" / "trace.h5")
+
+
 def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
     def stop(_: object) -> None:
         raise RunInterrupted("enough")

@@ -246,7 +246,8 @@ def record_run(
             with suppress(Exception):
                 close("failed")
             raise
-    trust_trace(folder.trace)
+    if writer.written is not None:
+        trust_trace(writer.written)
 
 
 def _opened(simulation: Simulation, folder: RunFolder, scenario: Scenario) -> TraceWriter:

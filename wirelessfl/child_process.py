@@ -4,6 +4,8 @@ Not ``multiprocessing``: that would run the user's script once more in every chi
 and a notebook do not survive.
 """
 
+import errno
+import fcntl
 import os
 import struct
 import subprocess
@@ -30,20 +32,52 @@ def start_child(
         threads: Threads of its numerical libraries.
         stderr: Descriptor of the file to which its stderr is appended, or `subprocess.PIPE`.
         environment: Further variables.
+
+    Raises:
+        OSError: there is no room for one more process, or it cannot be started.
     """
+    if not sys.executable:
+        raise FileNotFoundError(errno.ENOENT, "this Python does not know its own program")
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-c", f"from {module} import main; main()"],  # -P: not from the current folder
-        # What a user's own code prints appears at once, and not only at an orderly end
-        env={**os.environ, **limits, **(environment or {}), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        start_new_session=True,
-    )
-    _keep_from_forks(child.stdin, child.stdout)
+    (its_requests, requests), (replies, its_replies) = _pipe(), _pipe()
+    with its_requests, its_replies:
+        try:
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-c", f"from {module} import main; main()"],  # -P: not from the current folder
+                # What a user's own code prints appears at once, and not only at an orderly end
+                env={**os.environ, **limits, **(environment or {}), "PYTHONPATH": _path(), "PYTHONUNBUFFERED": "1"},
+                stdin=its_requests,
+                stdout=its_replies,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        except BaseException:
+            requests.close()
+            replies.close()
+            raise
+    child.stdin, child.stdout = requests, replies
     return child
+
+
+def _path() -> str:
+    # Where modules are found; an entry by the current folder is none where that was removed
+    found = list[str]()
+    for entry in sys.path:
+        with suppress(FileNotFoundError):
+            found.append(str(Path(entry).resolve()))
+    return os.pathsep.join(found)
+
+
+def _pipe() -> tuple[BinaryIO, BinaryIO]:
+    # Before there is a process: another thread may fork this one meanwhile. Not under the numbers of standard streams,
+    # where this process has them closed: whatever is printed would go into the pipe
+    ends = list[int]()
+    for end in os.pipe():
+        ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
+        os.close(end)
+    pair = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
+    _keep_from_forks(*pair)
+    return pair
 
 
 def taken_streams() -> tuple[BinaryIO, BinaryIO]:

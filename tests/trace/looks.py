@@ -1,4 +1,4 @@
-"""Looks at files, for processes that import them."""
+"""Looks at files, for processes that import them, and what they leave behind."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import signal
 import time
 from pathlib import Path
 from typing import Any
+
+from tests.processes import is_running
+
+PATIENCE_S = 60.0
 
 
 def find(words: str | None) -> str | None:
@@ -32,14 +36,33 @@ def end_the_parent() -> None:
 class OnlyHere:
     """A look that no other process can read."""
 
+    def __init__(self, error: type[Exception]) -> None:
+        self._error = error
+
     def __call__(self) -> None:
         raise AssertionError
 
     def __reduce__(self) -> Any:
-        return _refused, (os.getpid(),)
+        return _refused, (self._error,)
 
 
-def _refused(pid: int) -> OnlyHere:
-    if os.getpid() != pid:
-        raise ValueError("only here")
-    return OnlyHere()
+def _refused(error: type[Exception]) -> OnlyHere:
+    raise error("only here")
+
+
+def noted(note: Path) -> tuple[int, int]:
+    """The processes that `wait` has noted."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not note.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    look, parent = map(int, note.read_text().split())
+    return look, parent
+
+
+def require_end(pid: int) -> None:
+    """A process is gone, or soon will be."""
+    deadline = time.monotonic() + PATIENCE_S
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -6,6 +6,8 @@ import errno
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,8 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.processes import is_running
+from tests.trace import looks
 from tests.trace.traces import header, record
 from wirelessfl.errors import InputError, TraceError, WirelessFLError
 from wirelessfl.trace import TraceWriter, model_weights, open_trace, opening, read_group, watched
@@ -194,6 +198,37 @@ def test_a_signal_to_end_is_for_the_process_that_waits() -> None:
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
+def test_a_signal_while_the_process_is_forked_ends_what_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, children = os.fork, list[int]()
+
+    def interrupted() -> int:
+        if child := fork():
+            children.append(child)
+            os.kill(os.getpid(), signal.SIGINT)  # blocked for now
+        return child
+
+    monkeypatch.setattr(os, "fork", interrupted)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(KeyboardInterrupt):
+        watched.watched(lambda: time.sleep(60), 0)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not any(map(is_running, children))
+
+
+def test_what_looks_ends_with_the_process_that_waits(tmp_path: Path) -> None:
+    """It has what was open there, and locked."""
+    text = (
+        "import sys; from functools import partial; from pathlib import Path; from tests.trace import looks;"
+        "from wirelessfl.trace.watched import watched;"
+        "watched(partial(looks.wait, Path(sys.argv[1]), 60.0), 0)"
+    )
+    with subprocess.Popen([sys.executable, "-c", text, str(tmp_path / "note")]) as waiting:
+        look, parent = looks.noted(tmp_path / "note")
+        assert parent == waiting.pid
+        waiting.kill()
+    looks.require_end(look)
+
+
 @pytest.mark.slow
 def test_a_loop_inside_hdf5_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "_CPU_S", 1.0)
@@ -224,7 +259,7 @@ def test_no_room_for_another_process_is_no_damage(path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "fork", refused)
     monkeypatch.setattr(opening, "watched_from_any_thread", watched.watched)
     before = len(list(Path("/dev/fd").iterdir()))
-    with pytest.raises(TraceError, match=rf"no process can be started for it \({os.strerror(code)}\)") as refusal:
+    with pytest.raises(TraceError, match=rf"no other process can check it \({os.strerror(code)}\)") as refusal:
         open_trace(path)
     assert "damaged" not in str(refusal.value)
     assert len(list(Path("/dev/fd").iterdir())) == before

@@ -7,21 +7,22 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import h5py
 import pytest
 
-from tests.processes import is_running
 from tests.trace import looks
-from wirelessfl.trace import watcher
+from tests.trace.looks import PATIENCE_S, noted, require_end
+from tests.trace.traces import header
+from wirelessfl.errors import TraceError
+from wirelessfl.trace import TraceWriter, open_trace, opening, watcher
 from wirelessfl.trace.watcher import watched_from_any_thread as ask
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no process is forked here")
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -42,23 +43,7 @@ def none_idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pids() -> list[int]:
-    return [idle._child.pid for idle in watcher._idle]
-
-
-def noted(note: Path) -> tuple[int, int]:
-    deadline = time.monotonic() + PATIENCE_S
-    while not note.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    look, parent = map(int, note.read_text().split())
-    return look, parent
-
-
-def require_end(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while is_running(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    return [idle.pid for idle in watcher._idle]
 
 
 def test_words_come_from_one_process_that_is_kept() -> None:
@@ -93,6 +78,26 @@ def test_one_that_is_ended_while_it_looks_is_no_damage() -> None:
     with pytest.raises(OSError, match="it has ended before it answered"):
         ask(looks.end_the_parent, 0)
     assert pids() == []
+
+
+def test_as_many_processes_as_are_allowed(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(3 * watcher._MOST) as pool:
+        found = list(pool.map(lambda number: ask(partial(looks.find, str(number)), 0), range(50)))
+    assert found == list(map(str, range(50)))
+    assert 1 <= len(set(pids())) == len(pids()) <= watcher._MOST
+
+
+def test_all_end_with_the_process_that_asks(tmp_path: Path) -> None:
+    text = (
+        "import sys, threading; from functools import partial; from pathlib import Path; from tests.trace import looks;"
+        "from wirelessfl.trace.watcher import watched_from_any_thread as ask;"
+        "threading.Thread(target=ask, args=(partial(looks.wait, Path(sys.argv[1]), 60.0), 0)).start()"
+    )
+    with subprocess.Popen([sys.executable, "-c", text, str(tmp_path / "note")]) as asking:
+        look, parent = noted(tmp_path / "note")
+        asking.kill()
+    for pid in (look, parent):
+        require_end(pid)
 
 
 def test_an_interrupt_ends_the_look(tmp_path: Path) -> None:
@@ -136,10 +141,31 @@ def test_no_room_for_a_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ask(partial(looks.find, None), 0)
 
 
-def test_what_another_process_cannot_read_is_told() -> None:
-    assert ask(looks.OnlyHere(), 0) == "it cannot be checked: ValueError: only here"
-    with pytest.raises(Exception, match="pickle"):
+@pytest.mark.parametrize("error", [ValueError, OSError])
+def test_what_another_process_cannot_read_is_told(error: type[Exception]) -> None:
+    with pytest.raises(OSError, match=f"{error.__name__}: only here"):
+        ask(looks.OnlyHere(error), 0)
+    with pytest.raises(OSError, match="pickle"):
         ask(lambda: None, 0)
+
+
+def test_a_file_is_sound_when_it_is_found_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path goes by the current folder, which may change, and what is no answer is no good one."""
+    for name in ("sound", "damaged"):
+        (tmp_path / name).mkdir()
+        TraceWriter.create(tmp_path / name / "trace.h5", header(), slots=2).finish("complete")
+    with h5py.File(tmp_path / "damaged" / "trace.h5", "r+") as file:
+        file.attrs["seed"] = "seven"
+    monkeypatch.chdir(tmp_path / "sound")
+    open_trace("trace.h5").close()
+    monkeypatch.chdir(tmp_path / "damaged")
+    with pytest.raises(TraceError, match="attribute seed"):
+        open_trace("trace.h5")
+    monkeypatch.setattr(opening, "_look", looks.OnlyHere(ValueError))
+    monkeypatch.setattr(opening, "_words", looks.OnlyHere(ValueError))
+    monkeypatch.setattr(opening, "_sound", {})
+    with pytest.raises(TraceError, match=r"not read: no other process can check it \(ValueError: only here\)"):
+        open_trace("trace.h5")
 
 
 LOCKS = """
@@ -148,6 +174,7 @@ from functools import partial
 import h5py
 from h5py._objects import phil
 from tests.trace import looks
+from tests.trace.looks import PATIENCE_S, noted, require_end
 from wirelessfl.trace.watcher import watched_from_any_thread as ask
 
 forks = []
@@ -176,7 +203,8 @@ if child == 0:  # the parent's process is not this one's
     waits = threading.Event()
     threading.Thread(target=waits.wait).start()
     found = ask(partial(looks.find, "in a fork"), 0)
-    os._exit(0 if found == "in a fork" else 1)
+    waits.set()
+    sys.exit(0 if found == "in a fork" else 1)
 assert os.waitpid(child, 0)[1] == 0
 waits = threading.Event()
 threading.Thread(target=waits.wait).start()
@@ -187,5 +215,7 @@ waits.set()
 
 def test_locks_of_other_threads_are_not_waited_for() -> None:
     """One thread holds a lock that hooks for forks take, and waits for that of HDF5, which the other one holds."""
-    told = subprocess.run([sys.executable, "-c", LOCKS], capture_output=True, text=True, timeout=2 * PATIENCE_S)
+    told = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", LOCKS], capture_output=True, text=True, timeout=2 * PATIENCE_S
+    )
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")

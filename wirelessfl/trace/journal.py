@@ -149,6 +149,10 @@ class HeldBackFile(io.RawIOBase):
         if pieces:
             yield start, pieces
 
+    def about(self) -> os.stat_result:
+        """What the system knows of the file on disk."""
+        return os.fstat(self._descriptor)
+
     @override
     def close(self) -> None:
         # What was not committed is lost. A process that another thread forked in the meantime has the descriptor too:

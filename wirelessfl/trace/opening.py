@@ -100,17 +100,20 @@ def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:
             words = watched_from_any_thread(partial(_words, path, inspect), about.st_size)
         except OSError as error:
             raise TraceError(
-                f"{path}: not checked, and so not read: no process can be started for it ({error.strerror})"
+                f"{path}: not checked, and so not read: no other process can check it ({error.strerror})"
             ) from error
         if words is not None:
             raise TraceError(words if words.startswith(os.fspath(path)) else damaged(path, words))
     _remember(key)
 
 
-def trust_trace(path: Path) -> None:
-    """Note that a trace is sound which this process has written to its end: it is read without an inspection."""
-    with suppress(OSError):
-        _remember(_key(_inspect_trace, path.stat()))
+def trust_trace(about: os.stat_result) -> None:
+    """Note that a trace is sound which this process has written: while it is as it was left, it is not inspected.
+
+    Args:
+        about: What the system knew of the file when it was left.
+    """
+    _remember(_key(_inspect_trace, about))
 
 
 def _key(inspect: Inspection, about: os.stat_result) -> tuple[object, ...]:

@@ -10,9 +10,9 @@ import errno
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,45 +30,70 @@ class _Watcher:
         assert self._child.stdin is not None and self._child.stdout is not None
         self._requests, self._replies = self._child.stdin, self._child.stdout
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def is_running(self) -> bool:
+        return self._child.poll() is None
+
     def words(self, request: bytes) -> str | None:
         write_message(self._requests, request)
-        words, number = json.loads(read_message(self._replies))
-        if number is not None:
-            raise OSError(number, os.strerror(number))
-        return None if words is None else str(words)
+        reply = json.loads(read_message(self._replies))
+        if "refusal" in reply:
+            raise OSError(reply["number"], reply["refusal"])
+        words: str | None = reply["words"]
+        return words
+
+    def stop(self) -> None:
+        """No wait for its end, nor for that of a look, which ends with it."""
+        self._child.kill()
 
     def end(self) -> None:
-        self._child.terminate()  # and with it the process that looks
+        self.stop()
+        self._close()
+        self._child.wait()
+
+    def forget(self) -> None:
+        """Its pipes lead nowhere any more, and it is no child of this process."""
+        self._close()
+        self._child.returncode = 0
+
+    def _close(self) -> None:
         for pipe in (self._requests, self._replies):
             with suppress(OSError):  # what was not written goes nowhere
                 pipe.close()
-        self._child.wait()
 
 
+_MOST = 4
+_room = threading.BoundedSemaphore(_MOST)
 _idle: list[_Watcher] = []
-_of_parent: list[_Watcher] = []  # kept, as a process that is forgotten is asked how it ended
 
 
 def watched_from_any_thread(look: Look, size: int) -> str | None:
-    """`watched`, whatever threads there are.
+    """`watched`, whatever threads there are; several looks at once are made by as many processes, up to four.
 
     Args:
         look: As of ``watched``; a function of a module, or a ``partial`` of one, which another process can import.
         size: Bytes of the file.
 
     Raises:
-        OSError: There is no room for another process, or it was ended from outside.
+        OSError: There is no room for another process, it was ended from outside, or it cannot import ``look``.
     """
     if sys.platform != "linux" or len(sys._current_frames()) == 1:
         return watched(look, size)
-    request = pickle.dumps((_folder(), look, size))
-    while (watcher := _taken()) is not None:
-        with suppress(OSError, EOFError):  # it was ended while it was idle
-            return _asked(watcher, request)
     try:
-        return _asked(_Watcher(), request)
-    except EOFError as error:
-        raise OSError(errno.ECHILD, "it has ended before it answered") from error
+        request = pickle.dumps((_folder(), look, size))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise OSError(errno.EINVAL, str(error)) from error
+    with _room:
+        while (watcher := _taken()) is not None:
+            with suppress(OSError, EOFError):  # it was ended while it was idle
+                return _asked(watcher, request)
+        try:
+            return _asked(_Watcher(), request)
+        except (EOFError, BrokenPipeError) as error:
+            raise OSError(errno.ECHILD, "it has ended before it answered") from error
 
 
 def _folder() -> str | None:
@@ -79,10 +104,12 @@ def _folder() -> str | None:
 
 
 def _taken() -> _Watcher | None:
-    try:
-        return _idle.pop()
-    except IndexError:
-        return None
+    while _idle:
+        with suppress(IndexError):  # another thread has taken it
+            if (watcher := _idle.pop()).is_running():
+                return watcher
+            watcher.end()
+    return None
 
 
 def _asked(watcher: _Watcher, request: bytes) -> str | None:
@@ -97,13 +124,18 @@ def _asked(watcher: _Watcher, request: bytes) -> str | None:
 
 @atexit.register
 def _end_idle() -> None:
+    for each in _idle:
+        each.stop()
     while (watcher := _taken()) is not None:
         watcher.end()
 
 
 def _let_go() -> None:
-    # Its pipes are those of the parent, which may use them at any time
-    _of_parent.extend(_idle)
+    # They are those of the parent, which may use them at any time
+    global _room
+    _room = threading.BoundedSemaphore(_MOST)
+    for watcher in _idle:
+        watcher.forget()
     _idle.clear()
 
 
@@ -114,21 +146,19 @@ if hasattr(os, "register_at_fork"):
 def main() -> None:
     """The process: it looks at one file after the other until its stdin ends."""
     requests, replies = taken_streams()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of ``watched``, which ends the process that looks
     with suppress(EOFError):
         while True:
-            write_message(replies, _reply(read_message(requests)))
+            write_message(replies, json.dumps(_reply(read_message(requests), requests.fileno())).encode())
 
 
-def _reply(request: bytes) -> bytes:
-    words, number = None, None
+def _reply(request: bytes, asks: int) -> dict[str, str | int | None]:
     try:
         folder, look, size = pickle.loads(request)  # noqa: S301 - of the process that has started this one
         if folder is not None:
             os.chdir(folder)
-        words = watched(look, size)
-    except OSError as error:
-        number = error.errno
     except Exception as error:  # code from outside that cannot be imported here
-        words = f"it cannot be checked: {type(error).__name__}: {error}"
-    return json.dumps([words, number]).encode()
+        return {"refusal": f"{type(error).__name__}: {error}", "number": errno.EINVAL}
+    try:
+        return {"words": watched(look, size, asks)}
+    except OSError as error:
+        return {"refusal": error.strerror or str(error), "number": error.errno or errno.EINVAL}

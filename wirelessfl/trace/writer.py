@@ -5,6 +5,7 @@ of ``round`` are no part of the trace: readers ignore them, and ``close`` and ``
 keeps that order on disk.
 """
 
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -49,10 +50,12 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
     Attributes:
         path: The trace.
         rounds: Number of rounds on disk.
+        written: What the system knew of the file when it was closed whole; None until then.
     """
 
     def __init__(self, path: Path, backing: HeldBackFile, file: h5py.File) -> None:
         self.path = path
+        self.written: os.stat_result | None = None
         self._backing = backing
         self._file = file
         self._datasets = open_datasets(file)
@@ -204,6 +207,7 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
             self._set_lengths(round=self.rounds)
             self._file.close()
             self._backing.commit()
+            self.written = self._backing.about()
 
     def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[Block]:
         dimension = self._datasets["/model/weights"].shape[1]
