@@ -12,7 +12,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import IOBase
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -39,9 +39,12 @@ def start_child(
     if not sys.executable:
         raise FileNotFoundError(errno.ENOENT, "this Python does not know its own program")
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    (its_requests, requests), (replies, its_replies) = _pipe(), _pipe()
-    with its_requests, its_replies:
-        try:
+    its_requests, requests = _pipe()
+    with its_requests, ExitStack() as of_failure:
+        of_failure.enter_context(requests)
+        replies, its_replies = _pipe()
+        of_failure.enter_context(replies)
+        with its_replies:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-c", f"from {module} import main; main()"],  # -P: not from the current folder
                 # What a user's own code prints appears at once, and not only at an orderly end
@@ -51,33 +54,36 @@ def start_child(
                 stderr=stderr,
                 start_new_session=True,
             )
-        except BaseException:
-            requests.close()
-            replies.close()
-            raise
+        of_failure.pop_all()
     child.stdin, child.stdout = requests, replies
     return child
 
 
 def _path() -> str:
-    # Where modules are found; an entry by the current folder is none where that was removed
+    # Where modules are found; without entries that lead nowhere, as the current folder where that was removed
     found = list[str]()
     for entry in sys.path:
-        with suppress(FileNotFoundError):
+        with suppress(OSError, RuntimeError, TypeError):  # the last for bytes, which no import looks at
             found.append(str(Path(entry).resolve()))
     return os.pathsep.join(found)
 
 
 def _pipe() -> tuple[BinaryIO, BinaryIO]:
-    # Before there is a process: another thread may fork this one meanwhile. Not under the numbers of standard streams,
-    # where this process has them closed: whatever is printed would go into the pipe
-    ends = list[int]()
-    for end in os.pipe():
-        ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
-        os.close(end)
-    pair = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
+    # Kept from forks before there is a process: another thread may fork this one meanwhile
+    reader, writer = map(_above_streams, os.pipe())
+    pair = os.fdopen(reader, "rb"), os.fdopen(writer, "wb")
     _keep_from_forks(*pair)
     return pair
+
+
+def _above_streams(end: int) -> int:
+    # Not under the number of a standard stream that this process has closed: what is printed would go into the pipe
+    if end > 2:
+        return end
+    try:
+        return fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(end)
 
 
 def taken_streams() -> tuple[BinaryIO, BinaryIO]:

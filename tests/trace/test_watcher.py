@@ -80,11 +80,43 @@ def test_one_that_is_ended_while_it_looks_is_no_damage() -> None:
     assert pids() == []
 
 
-def test_as_many_processes_as_are_allowed(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(3 * watcher._MOST) as pool:
-        found = list(pool.map(lambda number: ask(partial(looks.find, str(number)), 0), range(50)))
-    assert found == list(map(str, range(50)))
-    assert 1 <= len(set(pids())) == len(pids()) <= watcher._MOST
+def test_few_processes_are_kept() -> None:
+    with ThreadPoolExecutor(2 * watcher._MOST_IDLE) as pool:
+        found = list(pool.map(lambda number: ask(partial(looks.find, str(number)), 0), range(30)))
+    assert found == list(map(str, range(30)))
+    assert 1 <= len(set(pids())) == len(pids()) <= watcher._MOST_IDLE
+
+
+def test_a_handler_of_signals_may_ask_at_any_moment() -> None:
+    asked = list[str | None]()
+
+    def handle(*_: object) -> None:
+        asked.append(ask(partial(looks.find, "asked"), 0))
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        while len(asked) < 20:
+            assert ask(partial(looks.find, "there"), 0) == "there"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert set(asked) == {"asked"}
+
+
+def test_a_process_whose_pipe_somebody_else_holds_is_seen_to_end(tmp_path: Path) -> None:
+    """As one that was forked from this one before the pipe was kept from it."""
+    ask(partial(looks.find, None), 0)
+    (idle,) = watcher._idle
+    pipe = Path(f"/proc/self/fd/{idle._replies.fileno()}").readlink()
+    end = next(each for each in Path(f"/proc/{idle.pid}/fd").iterdir() if each.readlink() == pipe)
+    with end.open("wb"), ThreadPoolExecutor(1) as pool:
+        long = pool.submit(ask, partial(looks.wait, tmp_path / "note", 2.0), 0)
+        noted(tmp_path / "note")
+        os.kill(idle.pid, signal.SIGKILL)
+        assert long.result(PATIENCE_S) is None
+    assert len(pids()) == 1 and pids() != [idle.pid]  # another one has looked again
 
 
 def test_all_end_with_the_process_that_asks(tmp_path: Path) -> None:

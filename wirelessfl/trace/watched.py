@@ -56,8 +56,9 @@ def watched(look: Callable[[], str | None], size: int, asks: int | None = None) 
     if sys.platform != "linux":
         return look()
     further = size / _BYTES_PER_S
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         child, reader = _started(look, int(_CPU_S + further))
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a signal that came meanwhile ends it
@@ -103,11 +104,13 @@ def _endless(seconds: float) -> str:
 
 def _words(reader: int, asks: int | None, deadline: float) -> str | None:
     # What the process writes until it ends; None if it does not in time.
-    others = [] if asks is None else [asks]
+    waiting = select.poll()
+    for end in (reader,) if asks is None else (reader, asks):
+        waiting.register(end, select.POLLIN)
     said, ended = b"", False
     while not ended:
         left = deadline - time.monotonic()
-        ready = select.select([reader, *others], [], [], left)[0] if left > 0 else []
+        ready = [end for end, _ in waiting.poll(1e3 * left)] if left > 0 else []
         if not ready:
             return None
         if reader not in ready:

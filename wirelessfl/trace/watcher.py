@@ -10,9 +10,9 @@ import errno
 import json
 import os
 import pickle
+import select
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +21,10 @@ from wirelessfl.child_process import read_message, start_child, taken_streams, w
 from wirelessfl.trace.watched import watched
 
 Look = Callable[[], str | None]
+Reply = dict[str, str | int | None]
+
+_LOOK_MS = 1000.0
+_MOST_IDLE = 4
 
 
 class _Watcher:
@@ -37,13 +41,15 @@ class _Watcher:
     def is_running(self) -> bool:
         return self._child.poll() is None
 
-    def words(self, request: bytes) -> str | None:
+    def reply(self, request: bytes) -> Reply:
         write_message(self._requests, request)
-        reply = json.loads(read_message(self._replies))
-        if "refusal" in reply:
-            raise OSError(reply["number"], reply["refusal"])
-        words: str | None = reply["words"]
-        return words
+        waiting = select.poll()
+        waiting.register(self._replies, select.POLLIN)
+        while not waiting.poll(_LOOK_MS):
+            if not self.is_running():  # though a process that this one was forked into may hold its pipe
+                raise EOFError
+        reply: Reply = json.loads(read_message(self._replies))
+        return reply
 
     def stop(self) -> None:
         """No wait for its end, nor for that of a look, which ends with it."""
@@ -65,13 +71,11 @@ class _Watcher:
                 pipe.close()
 
 
-_MOST = 4
-_room = threading.BoundedSemaphore(_MOST)
-_idle: list[_Watcher] = []
+_idle: list[_Watcher] = []  # without a lock, so that a handler of signals may open a file whatever it interrupts
 
 
 def watched_from_any_thread(look: Look, size: int) -> str | None:
-    """`watched`, whatever threads there are; several looks at once are made by as many processes, up to four.
+    """`watched`, whatever threads there are; several looks at once are made by as many processes.
 
     Args:
         look: As of ``watched``; a function of a module, or a ``partial`` of one, which another process can import.
@@ -84,16 +88,15 @@ def watched_from_any_thread(look: Look, size: int) -> str | None:
         return watched(look, size)
     try:
         request = pickle.dumps((_folder(), look, size))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise OSError(errno.EINVAL, str(error)) from error
-    with _room:
-        while (watcher := _taken()) is not None:
-            with suppress(OSError, EOFError):  # it was ended while it was idle
-                return _asked(watcher, request)
-        try:
-            return _asked(_Watcher(), request)
-        except (EOFError, BrokenPipeError) as error:
-            raise OSError(errno.ECHILD, "it has ended before it answered") from error
+    except Exception as error:  # of objects from outside
+        raise OSError(errno.EINVAL, f"{type(error).__name__}: {error}") from error
+    while (watcher := _taken()) is not None:
+        with suppress(EOFError, BrokenPipeError):  # it was ended, and another one looks
+            return _words(watcher, request)
+    try:
+        return _words(_Watcher(), request)
+    except (EOFError, BrokenPipeError) as error:
+        raise OSError(errno.ECHILD, "it has ended before it answered") from error
 
 
 def _folder() -> str | None:
@@ -112,14 +115,23 @@ def _taken() -> _Watcher | None:
     return None
 
 
-def _asked(watcher: _Watcher, request: bytes) -> str | None:
+def _words(watcher: _Watcher, request: bytes) -> str | None:
     try:
-        words = watcher.words(request)
+        reply = watcher.reply(request)
     except BaseException:
         watcher.end()
         raise
-    _idle.append(watcher)
-    return words
+    if len(_idle) < _MOST_IDLE:
+        _idle.append(watcher)
+    else:
+        watcher.end()
+    match reply:
+        case {"words": None | str() as words}:
+            return words
+        case {"refusal": str() as refusal, "number": int() as number}:
+            raise OSError(errno.EINVAL if number == errno.EPIPE else number, refusal)
+        case _:
+            raise OSError(errno.EINVAL, f"it has answered {reply!r:.100}")
 
 
 @atexit.register
@@ -132,8 +144,6 @@ def _end_idle() -> None:
 
 def _let_go() -> None:
     # They are those of the parent, which may use them at any time
-    global _room
-    _room = threading.BoundedSemaphore(_MOST)
     for watcher in _idle:
         watcher.forget()
     _idle.clear()
@@ -151,7 +161,7 @@ def main() -> None:
             write_message(replies, json.dumps(_reply(read_message(requests), requests.fileno())).encode())
 
 
-def _reply(request: bytes, asks: int) -> dict[str, str | int | None]:
+def _reply(request: bytes, asks: int) -> Reply:
     try:
         folder, look, size = pickle.loads(request)  # noqa: S301 - of the process that has started this one
         if folder is not None:
