@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -204,13 +205,17 @@ def test_a_signal_while_the_process_is_forked_ends_what_looks(monkeypatch: pytes
     def interrupted() -> int:
         if child := fork():
             children.append(child)
-            os.kill(os.getpid(), signal.SIGINT)  # blocked for now
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # blocked for now
         return child
 
     monkeypatch.setattr(os, "fork", interrupted)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with pytest.raises(KeyboardInterrupt):
-        watched.watched(lambda: time.sleep(60), 0)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            watched.watched(lambda: time.sleep(60), 0)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert not any(map(is_running, children))
 
