@@ -30,7 +30,7 @@ def wait(note: Path, seconds: float) -> None:
 
 def end_the_parent() -> None:
     os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(60.0)
+    time.sleep(PATIENCE_S)
 
 
 class OnlyHere:

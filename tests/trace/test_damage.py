@@ -209,14 +209,14 @@ def test_a_signal_while_the_process_is_forked_ends_what_looks(monkeypatch: pytes
         return child
 
     monkeypatch.setattr(os, "fork", interrupted)
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = len(list(Path("/dev/fd").iterdir()))
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             watched.watched(lambda: time.sleep(60), 0)
     finally:
         signal.signal(signal.SIGINT, handler)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/dev/fd").iterdir())) == before
     assert not any(map(is_running, children))
 
 

@@ -193,7 +193,6 @@ def test_a_file_is_sound_when_it_is_found_so(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path / "damaged")
     with pytest.raises(TraceError, match="attribute seed"):
         open_trace("trace.h5")
-    monkeypatch.setattr(opening, "_look", looks.OnlyHere(ValueError))
     monkeypatch.setattr(opening, "_words", looks.OnlyHere(ValueError))
     monkeypatch.setattr(opening, "_sound", {})
     with pytest.raises(TraceError, match=r"not read: no other process can check it \(ValueError: only here\)"):
@@ -203,10 +202,8 @@ def test_a_file_is_sound_when_it_is_found_so(tmp_path: Path, monkeypatch: pytest
 LOCKS = """
 import os, sys, threading
 from functools import partial
-import h5py
 from h5py._objects import phil
 from tests.trace import looks
-from tests.trace.looks import PATIENCE_S, noted, require_end
 from wirelessfl.trace.watcher import watched_from_any_thread as ask
 
 forks = []
