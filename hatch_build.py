@@ -24,6 +24,7 @@ except ModuleNotFoundError:  # the kernel is also compiled in place, on machines
 SOURCES = (
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
     Path("wirelessfl/learning/cohort/pooling/kernel.c"),
+    Path("wirelessfl/learning/direct/kernel.c"),
     Path("wirelessfl/learning/winograd/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_norms/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/inverse_haar/kernel.c"),

@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from tests.learning.plain_loop import RandomPopulation
 from tests.simulation.scaffold import Scaffold
-from wirelessfl.learning import winograd
+from wirelessfl.learning import direct, winograd
 from wirelessfl.learning.algorithms import ClientRows, FedAvg, LocalObjective, ServerState
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.client_side import ClientSide, empty_store
@@ -126,6 +126,7 @@ def test_the_peak_is_that_of_the_profiler(
     monkeypatch.setattr(convolution, "holds", lambda _: False)
     monkeypatch.setattr(patches, "kernel", lambda: None)
     monkeypatch.setattr(pooling, "kernel", lambda: None)
+    monkeypatch.setattr(direct, "kernel", lambda: None)
     monkeypatch.setattr(winograd, "kernel", lambda: None)
     monkeypatch.setattr(haar_norms, "kernel", lambda: None)
     monkeypatch.setattr(haar_norms.pieces, "_by_lanes", lambda _: False)

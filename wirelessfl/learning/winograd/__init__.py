@@ -126,7 +126,7 @@ class MinimalFiltering:
 
 
 def minimal_filtering(
-    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int, least: float = 1.0
+    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int
 ) -> MinimalFiltering | None:
     """Minimal filtering of images of one client; None where it does not apply, or is not faster.
 
@@ -136,7 +136,6 @@ def minimal_filtering(
         image: H and W.
         channels: C.
         filters: O.
-        least: Times as fast as a convolution of torch that it is to be.
     """
     size = geometry.size[0]
     if geometry.size != (size, size) or size not in _SIZES or channels % _VECTOR or filters % _VECTOR:
@@ -150,7 +149,7 @@ def minimal_filtering(
     tiles = math.prod(-(-along // (_SIDE + 1 - size)) for along in positions)
     saved = size**2 * math.prod(positions) / (_POINTS * tiles)
     cost = 1 + _OF_TILE * (1 / channels + 1 / filters) + _OF_PLACE * size**2 / (samples * tiles)
-    if saved < least * cost:
+    if saved < cost:
         return None
     library = kernel()
     return None if library is None else MinimalFiltering(library, size, geometry.padding)

@@ -39,7 +39,7 @@ def compile_program(model: FlatModel) -> Program | None:
             sample = before(sample)
     for module in modules:
         if type(module) in _SPATIAL and sample.ndim == 4 and not as_images:
-            steps.append(Step(spatial.ToImages(), ()))
+            steps.append(Step(spatial.ToImages(arranges=type(module) is not nn.Conv2d), ()))
             as_images = True
         layer = _layer(module, sample.shape[1], as_images)
         if layer is None:

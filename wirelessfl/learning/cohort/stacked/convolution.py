@@ -1,8 +1,8 @@
-"""Convolutions of all clients at once: by minimal filtering, as one grouped convolution, or as products of patches.
+"""Convolutions of all clients at once: by minimal filtering or direct sums, as one grouped convolution, or as products of patches.
 
-Which is fastest depends on device and size. On a CPU minimal filtering mostly is where it applies (``winograd``). Else
-grouped convolutions are, but where outputs have many channels and few positions: their patches are few, and products
-mostly take less time. cuDNN's grouped convolution in single precision takes several times as long as the products, the
+Which is fastest depends on device and size. On a CPU minimal filtering mostly is where it applies (``winograd``), and
+direct sums are for few channels or few positions (``direct``). Else grouped convolutions are, but where outputs have many
+channels and few positions: their patches are few, and products mostly take less time. cuDNN's grouped convolution in single precision takes several times as long as the products, the
 copies of the patches included: with it a round of ``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200
 (``docs/how-to/gpu.md``). With TF32 it is faster for most layers.
 """
@@ -21,13 +21,18 @@ from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.cohort.patches import patches_of, sums_over_patches
 from wirelessfl.learning.cohort.stacked.layers import HeldGradients, TrainedLayer, Weights, squared_norm
 from wirelessfl.learning.cohort.stacked.spatial import aten, split_channels, weighted_images
+from wirelessfl.learning.direct import DirectSums, direct_sums
 from wirelessfl.learning.kernel_geometry import KernelGeometry
+from wirelessfl.learning.layout import arranged
 from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 
-_FORMED_BY_PATCHES = 0.6  # speed of forming a gradient from patches, in that of a convolution of torch
+# Direct sums were faster up to so many channels, to the second number where torch would multiply patches: in a geometric
+# mean of 420 random geometries 1.4 times as fast there, and 0.9 times elsewhere (an Intel Xeon with AMX)
+_FEW_CHANNELS = 4, 32
 _FEW = 2  # filters for each position: with fewer, grouped convolutions were faster for most sizes that were tried
 
-_Pass = tuple[Tensor, Tensor, Tensor | None, MinimalFiltering | None]
+_Compiled = MinimalFiltering | DirectSums
+_Pass = tuple[Tensor, Tensor, Tensor | None, _Compiled | None]
 
 
 def holds(images: Tensor) -> bool:
@@ -74,20 +79,35 @@ class Conv2d(TrainedLayer):
             images: For their shape, device and precision.
             by_sample: Whether it is for the gradients of the samples, each by itself.
         """
-        if images.device.type != "cpu" or images.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+        if not _in_full_precision_on_host(images):
             return None
-        at_once, least = (1, _FORMED_BY_PATCHES) if by_sample else (len(images), 1.0)
-        return minimal_filtering(self.geometry, at_once, images.shape[2:], self.channels, self.filters, least)
+        at_once = 1 if by_sample else len(images)
+        return minimal_filtering(self.geometry, at_once, images.shape[2:], self.channels, self.filters)
+
+    def sums_directly(self, images: Tensor, *, by_sample: bool = False) -> DirectSums | None:
+        """The direct sums over images (B, k · C, H, W); None where torch is faster. For arguments see above."""
+        if not _in_full_precision_on_host(images):
+            return None
+        positions = math.prod(self.geometry.positions(images.shape[2:]))
+        if not by_sample and self.channels > _FEW_CHANNELS[self.multiplies_patches(images, positions)]:
+            return None
+        return direct_sums(self.geometry, len(images), images.shape[2:], self.channels, self.filters)
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
         if filtering := self.filters_minimally(inputs):
-            outputs = filtering.convolved(inputs, weights[0], weights[1] if self.has_bias else None)
-            return outputs, (inputs, weights[0], None, filtering)
+            return self._compiled(filtering, weights, arranged(inputs, torch.channels_last))
         return self._summed(weights, inputs)
 
+    def _compiled(self, compiled: _Compiled, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
+        outputs = compiled.convolved(inputs, weights[0], weights[1] if self.has_bias else None)
+        return outputs, (inputs, weights[0], None, compiled)
+
     def _summed(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
-        # By direct sums
+        # Without minimal filtering
+        if sums := self.sums_directly(inputs):
+            return self._compiled(sums, weights, inputs)
+        inputs = arranged(inputs, torch.channels_last)
         kernels, size = weights[0].flatten(0, 1), self.geometry.positions(inputs.shape[2:])
         if not self.multiplies_patches(inputs, math.prod(size)):
             biases = weights[1].flatten() if self.has_bias else None
@@ -109,9 +129,9 @@ class Conv2d(TrainedLayer):
     @override
     def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         images, kernels = (operand.to(delta.dtype) for operand in (saved[0], saved[1]))
-        if (filtering := saved[3]) is not None:
+        if (compiled := saved[3]) is not None:
             size = images.shape[2], images.shape[3]
-            return filtering.image_derivatives(delta.float(), kernels.float(), size)
+            return compiled.image_derivatives(delta.float(), kernels.float(), size)
         if not self.multiplies_patches(delta, delta.shape[2:].numel()):
             return self._grouped_derivative(images, kernels, delta, 0)
         of_clients = kernels.view(-1, self.filters, *kernels.shape[1:])
@@ -135,8 +155,8 @@ class Conv2d(TrainedLayer):
     @override
     def add_gradient(self, saved: _Pass, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         images, kernels = (operand.to(deltas[0].dtype) for operand in (saved[0], saved[1]))
-        if (filtering := saved[3]) is not None:
-            add_to(into[0], filtering.kernel_derivatives(images.float(), deltas[0].float(), len(into[0])), decay)
+        if (compiled := saved[3]) is not None:
+            add_to(into[0], compiled.kernel_derivatives(images.float(), deltas[0].float(), len(into[0])), decay)
         elif self.multiplies_patches(images, deltas[0].shape[2:].numel()):
             outputs = self._by_position(deltas[0]).flatten(1, 2).transpose(1, 2)
             patches = (self._patches(images) if saved[2] is None else saved[2].to(images.dtype)).flatten(1, 2)
@@ -150,9 +170,10 @@ class Conv2d(TrainedLayer):
     def add_weighted_gradients(
         self, saved: _Pass, delta: Tensor, weights: Sequence[Tensor], into: Weights, decay: float
     ) -> None:
-        """By direct sums, as norms are: a large pixel whose derivative is zero must not come in by rounding."""
+        """Without minimal filtering, as norms are: a large pixel whose derivative is zero must not come in by rounding."""
         images, kernels, patches, _ = saved
-        super().add_weighted_gradients((images, kernels, patches, None), delta, weights, into, decay)
+        sums = self.sums_directly(images)
+        super().add_weighted_gradients((images, kernels, patches, sums), delta, weights, into, decay)
 
     @override
     def held_gradients(self, saved: _Pass, delta: Tensor) -> list[HeldGradients] | None:
@@ -160,10 +181,11 @@ class Conv2d(TrainedLayer):
         if not holds(delta) or delta.shape[2:].numel() <= self.filters:
             return None
         images = saved[0]
-        if (filtering := self.filters_minimally(images, by_sample=True)) is None or delta.dtype != images.dtype:
+        compiled = self.filters_minimally(images, by_sample=True) or self.sums_directly(images, by_sample=True)
+        if compiled is None or delta.dtype != images.dtype:
             return self._formed(saved, delta, slice(None))
         clients, shape = images.shape[1] // self.channels, (self.filters, self.channels, *self.geometry.size)
-        of_kernels = filtering.kernel_derivatives(images, delta, clients, by_sample=True).flatten(2)
+        of_kernels = compiled.kernel_derivatives(images, delta, clients, by_sample=True).flatten(2)
         held = [HeldGradients(of_kernels, lambda rows: rows.view(*rows.shape[:-1], *shape))]
         of_biases = split_channels(delta, clients).sum((3, 4)).transpose(0, 1)
         return [*held, HeldGradients(of_biases, lambda rows: rows)] if self.has_bias else held
@@ -222,6 +244,10 @@ class Conv2d(TrainedLayer):
     def _by_position(self, delta: Tensor) -> Tensor:
         # (k, B, P, O) from (B, k · O, rows, columns)
         return split_channels(delta, delta.shape[1] // self.filters).permute(1, 0, 3, 4, 2).flatten(2, 3)
+
+
+def _in_full_precision_on_host(images: Tensor) -> bool:
+    return images.device.type == "cpu" and images.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
 
 
 def _interleaved(images: Tensor) -> Tensor:

@@ -35,11 +35,18 @@ def weighted_images(delta: Tensor, weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ToImages(Layer):
-    """From samples (k, B, C, H, W) to images (B, k · C, H, W); ``saved`` is k."""
+    """From samples (k, B, C, H, W) to images (B, k · C, H, W); ``saved`` is k.
+
+    Attributes:
+        arranges: Whether in channels-last memory. A convolution that comes next arranges them itself, if it needs to.
+    """
+
+    arranges: bool = True
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, int]:
-        return arranged(inputs.transpose(0, 1).flatten(1, 2), torch.channels_last), len(inputs)
+        images = inputs.transpose(0, 1).flatten(1, 2)
+        return arranged(images, torch.channels_last) if self.arranges else images, len(inputs)
 
     @override
     def backward(self, weights: Weights, saved: int, delta: Tensor) -> Tensor:

@@ -1,0 +1,323 @@
+"""Direct sums against torch's convolutions and their derivatives in double precision, alone and in layers.
+
+Errors are of the norm of all numbers, in relation to it: sums of some hundred products in single precision are 2⁻²² off, of
+some thousand 2⁻²¹. A fault in any of the numbers is far above 2⁻¹⁹.
+"""
+
+import ctypes
+import subprocess
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hatch_build import FLAGS, compiler
+from tests.learning.test_winograd import aten, error
+from wirelessfl.kernels import POINTER
+from wirelessfl.learning import direct
+from wirelessfl.learning.cohort.stacked.compilation import compile_program
+from wirelessfl.learning.cohort.stacked.convolution import Conv2d
+from wirelessfl.learning.direct import LIBRARY, DirectSums, direct_sums, kernel
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
+
+compiled_only = pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled, or not for this processor")
+
+TOLERANCE = 2.0**-19
+
+
+class Case(NamedTuple):
+    """Images, kernels and derivatives by outputs of k clients."""
+
+    size: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    clients: int
+    samples: int
+    image: Pair
+    channels: int
+    filters: int
+
+    @property
+    def geometry(self) -> KernelGeometry:
+        return KernelGeometry(self.size, self.stride, self.padding, self.dilation)
+
+    @property
+    def images(self) -> Tensor:
+        return normal(1, self.samples, self.clients * self.channels, *self.image)
+
+    @property
+    def kernels(self) -> Tensor:
+        return normal(2, self.clients, self.filters, self.channels, *self.size)
+
+    @property
+    def biases(self) -> Tensor:
+        return normal(3, self.clients, self.filters)
+
+    @property
+    def delta(self) -> Tensor:
+        return normal(4, self.samples, self.clients * self.filters, *self.geometry.positions(self.image))
+
+    def sums(self, library: ctypes.CDLL | None = None) -> DirectSums:
+        library = library or kernel()
+        assert library is not None
+        return DirectSums(library, self.geometry)
+
+    def by_torch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Outputs and derivatives by images and by kernels, in double precision."""
+        images, kernels = self.images.double(), self.kernels.double().flatten(0, 1)
+        settings = self.stride, self.padding, self.dilation
+        outputs = functional.conv2d(images, kernels, self.biases.double().flatten(), *settings, self.clients)
+        by_images, by_kernels, _ = aten.convolution_backward(
+            self.delta.double(), images, kernels, None, *settings, False, (0, 0), self.clients, (True, True, False)
+        )
+        return outputs, by_images, by_kernels.view(self.kernels.shape)
+
+    def directly(self, sums: DirectSums, images: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        images = self.images if images is None else images
+        return (
+            sums.convolved(images, self.kernels, self.biases),
+            sums.image_derivatives(self.delta, self.kernels, self.image),
+            sums.kernel_derivatives(images, self.delta, self.clients),
+        )
+
+
+def normal(seed: int, *shape: int) -> Tensor:
+    numbers = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return numbers.contiguous(memory_format=torch.channels_last) if len(shape) == 4 else numbers
+
+
+def drawn() -> Iterator[Case]:
+    """Geometries without end, each of which has a position at least."""
+    draw = np.random.default_rng(7)
+
+    def pair(low: int, high: int) -> Pair:
+        first, second = draw.integers(low, high, 2).tolist()
+        return first, second
+
+    while True:
+        case = Case(
+            *(pair(1, 6), pair(1, 4), pair(0, 3), pair(1, 3)),
+            *(int(draw.integers(1, 5)), int(draw.integers(1, 8)), pair(1, 14)),
+            *(int(draw.choice([1, 2, 3, 5, 16, 17, 32, 48])), int(draw.choice([16, 32, 48, 64]))),
+        )
+        if min(case.geometry.positions(case.image)) > 0:
+            yield case
+
+
+ONE = (1, 1)
+CASES = [
+    Case((8, 8), (2, 2), (0, 0), ONE, 5, 4, (28, 28), 1, 16),  # cnn_mnist's first
+    Case((4, 4), (2, 2), (0, 0), ONE, 5, 20, (10, 10), 16, 32),  # and second layer, images where they lie
+    Case((4, 4), (2, 2), (0, 0), ONE, 64, 2, (10, 10), 16, 32),  # where they would drive each other from the cache
+    Case((3, 3), ONE, ONE, ONE, 3, 3, (32, 32), 3, 32),
+    Case(ONE, ONE, (0, 0), ONE, 1, 1, ONE, 1, 16),  # a single product
+    Case(ONE, (2, 2), (0, 0), ONE, 2, 3, (5, 5), 16, 16),
+    Case((3, 3), (1, 3), (4, 5), (2, 1), 2, 3, (3, 4), 7, 16),  # positions wholly in the padding
+    Case((3, 4), (2, 2), ONE, (1, 3), 2, 9, (9, 11), 16, 32),  # two places of the kernel at once, wide apart
+    Case((3, 4), (1, 3), ONE, (1, 3), 2, 9, (9, 15), 16, 32),  # places that meet in a pixel
+    Case((2, 2), ONE, (0, 0), ONE, 200, 2, (3, 3), 32, 48),  # some clients after others
+    Case((3, 3), (2, 2), ONE, ONE, 2, 130, (4, 4), 8, 16),  # some samples after others
+    *islice(drawn(), 40),
+]
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_outputs_and_derivatives_are_those_of_torch(case: Case) -> None:
+    for found, expected in zip(case.directly(case.sums()), case.by_torch(), strict=True):
+        assert found.shape == expected.shape
+        assert error(found, expected) < TOLERANCE or not expected.any() and not found.any()
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_both_kinds_of_processors_give_the_same_bits(case: Case, without_avx512: ctypes.CDLL) -> None:
+    for one, other in zip(case.directly(case.sums(without_avx512)), case.directly(case.sums()), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def without_avx512(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The kernel as a processor without AVX-512 runs it."""
+    library = tmp_path_factory.mktemp("direct") / "kernel.bin"
+    source, flags = str(Path(LIBRARY).with_suffix(".c")), [*FLAGS, "-DWITHOUT_AVX512"]
+    try:
+        subprocess.run([*compiler(), *flags, source, "-o", str(library), "-lm"], check=True)
+    except OSError:
+        pytest.skip("there is no compiler")
+    found = ctypes.CDLL(str(library))
+    found.wirelessfl_convolve_directly.argtypes = (POINTER,) * 6
+    found.wirelessfl_derive_by_images.argtypes = (POINTER,) * 5
+    found.wirelessfl_derive_by_kernels.argtypes = (POINTER,) * 5
+    return found
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES[:12], ids=str)
+def test_gradients_of_samples_are_those_of_batches_of_one(case: Case) -> None:
+    of_samples = case.sums().kernel_derivatives(case.images, case.delta, case.clients, by_sample=True)
+    assert error(of_samples.sum(1), case.by_torch()[2]) < TOLERANCE
+    for sample in range(case.samples):
+        images, delta = case.images[sample, None], case.delta[sample, None]
+        assert torch.equal(case.sums().kernel_derivatives(images, delta, case.clients), of_samples[:, sample])
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES[:12], ids=str)
+def test_any_memory_is_taken(case: Case) -> None:
+    """Images in three orders, kernels and biases within a matrix of parameters or turned around."""
+    expected = case.directly(case.sums())
+    by_client = case.images.view(case.samples, case.clients, -1, *case.image).transpose(0, 1).contiguous()
+    wide = torch.nn.functional.pad(case.images, (1, 2, 3, 4))[:, :, 3:-4, 1:-2]
+    for images in case.images.contiguous(), wide, by_client.transpose(0, 1).flatten(1, 2):
+        assert all(map(torch.equal, case.directly(case.sums(), images), expected))
+    kernels, biases = case.kernels, case.biases
+    matrix = torch.cat([biases, kernels.flatten(1), biases], dim=1)
+    of_matrix = matrix[:, case.filters : -case.filters].view(kernels.shape), matrix[:, -case.filters :]
+    turned = kernels.transpose(1, 2).contiguous().transpose(1, 2), biases.T.contiguous().T
+    for pair in of_matrix, turned:
+        found = case.sums().convolved(case.images, *pair)
+        assert torch.equal(found, expected[0]) and found.is_contiguous(memory_format=torch.channels_last)
+    found = case.sums().image_derivatives(case.delta.contiguous(), turned[0], case.image)
+    assert torch.equal(found, expected[1]) and found.is_contiguous(memory_format=torch.channels_last)
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES[:12], ids=str)
+def test_clients_do_not_depend_on_each_other(case: Case) -> None:
+    outputs, by_images, by_kernels = case.directly(case.sums())
+    client = case.clients - 1
+    of_inputs, of_outputs = slice(client * case.channels, None), slice(client * case.filters, None)
+    images, delta, kernels = case.images[:, of_inputs], case.delta[:, of_outputs], case.kernels[client, None]
+    assert torch.equal(case.sums().convolved(images, kernels, case.biases[client, None]), outputs[:, of_outputs])
+    assert torch.equal(case.sums().image_derivatives(delta, kernels, case.image), by_images[:, of_inputs])
+    assert torch.equal(case.sums().kernel_derivatives(images, delta, 1)[0], by_kernels[client])
+
+
+@compiled_only
+def test_nothing_beside_the_numbers_is_written() -> None:
+    """Of one channel lanes are more than there are channels, and pixels of the next image lie behind."""
+    for case in CASES:
+        for images in (
+            case.sums().image_derivatives(case.delta, case.kernels, case.image),
+            case.sums().convolved(case.images, case.kernels, None),
+        ):
+            assert images.isfinite().all()
+    room = torch.full((3, 40), 7.0)
+    case = Case((2, 2), ONE, (0, 0), ONE, 1, 1, (2, 2), 1, 16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(direct, "_empty", lambda *_: room[1, :4].as_strided((1, 1, 2, 2), (4, 1, 2, 1), 40))
+        case.sums().image_derivatives(case.delta, case.kernels, case.image)
+    assert (room[0] == 7).all() and (room[1, 4:] == 7).all() and not (room[1, :4] == 7).any()
+
+
+@compiled_only
+def test_a_pixel_that_is_not_finite_stays_where_the_kernel_lies_on_it() -> None:
+    case = Case((3, 3), ONE, ONE, ONE, 1, 2, (12, 12), 3, 16)
+    images = case.images
+    images[0, 1, 5, 5] = torch.inf
+    outputs = case.sums().convolved(images, case.kernels, None)
+    outputs[0, :, 4:7, 4:7] = 0
+    assert outputs.isfinite().all()
+    delta = case.delta
+    delta[:, :, 4:7, 4:7] = 0
+    gradients = case.sums().kernel_derivatives(images, delta, 1, by_sample=True)
+    assert gradients[0, 1].isfinite().all() and gradients[0, 0, :, 1].isnan().any()
+
+
+@compiled_only
+def test_what_it_does_not_take_is_left_to_torch() -> None:
+    geometry = CASES[0].geometry
+    assert direct_sums(geometry, 20, (28, 28), 1, 16) is not None
+    assert direct_sums(geometry, 20, (28, 28), 1, 20) is None
+    assert direct_sums(geometry, 20, (7, 28), 1, 16) is None
+    assert direct_sums(geometry, 0, (28, 28), 1, 16) is None
+
+
+@compiled_only
+def test_layers_take_them_where_they_are_faster() -> None:
+    first, second = (Conv2d(case.channels, case.filters, case.geometry, True) for case in CASES[:2])
+    assert first.sums_directly(CASES[0].images) is not None
+    assert first.sums_directly(CASES[0].images.double()) is None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert first.sums_directly(CASES[0].images) is None
+    assert second.sums_directly(CASES[1].images) is not None  # torch would multiply patches
+    many_positions = torch.zeros(2, 16, 32, 32)
+    assert second.sums_directly(many_positions) is None
+    assert second.sums_directly(many_positions, by_sample=True) is not None
+
+
+@compiled_only
+@pytest.mark.parametrize("case", [CASES[0], CASES[1], CASES[3]], ids=str)
+def test_a_layer_has_all_derivatives(case: Case) -> None:
+    layer, weights = Conv2d(case.channels, case.filters, case.geometry, True), [case.kernels, case.biases]
+    outputs, saved = layer.forward(weights, case.images)
+    assert isinstance(saved[3], DirectSums)
+    expected = case.by_torch()
+    assert error(outputs, expected[0]) < TOLERANCE
+    assert error(layer.backward(weights, saved, case.delta), expected[1]) < TOLERANCE
+    into = [torch.full_like(weight, 2.0) for weight in weights]
+    layer.add_gradient(saved, [case.delta, case.delta], into, 0.5)
+    assert error(into[0] - 1, expected[2]) < TOLERANCE
+    of_samples = layer.sample_gradients(saved, case.delta, slice(None))
+    for norm, gradients in zip(layer.squared_norms(saved, case.delta), of_samples, strict=True):
+        torch.testing.assert_close(norm, gradients.flatten(2).square().sum(2))
+    shares = torch.rand(case.clients, case.samples, generator=torch.Generator().manual_seed(5))
+    layer.add_weighted_gradients(saved, case.delta, [shares, shares], into, 0.0)
+    for found, gradients in zip(into, of_samples, strict=True):
+        assert error(found, torch.einsum("kb,kb...->k...", shares.double(), gradients.double())) < TOLERANCE
+    held = layer.held_gradients(saved, case.delta)
+    assert (held is None) == (case == CASES[1])  # of few positions
+    for gradients, rows in zip(of_samples, held or [], strict=held is not None):
+        assert error(rows.arranged(rows.rows), gradients) < TOLERANCE
+    products = sum(layer.inner_products(saved, case.delta, weights))
+    each = [
+        torch.einsum("kb...,k...->kb", one.double(), own.double()) for one, own in zip(of_samples, weights, strict=True)
+    ]
+    assert isinstance(products, Tensor) and error(products, each[0] + each[1]) < 2.0**-16
+
+
+@compiled_only
+@pytest.mark.parametrize("case", [CASES[0], CASES[1]], ids=str)
+def test_on_one_processor_sums_are_those_of_patches(case: Case) -> None:
+    """Products are added in the order of patches: the processor's matrix products may take another, by its own choice."""
+    patches = torch.nn.functional.unfold(case.images.contiguous().flatten(0, 1)[:, None], case.size, stride=case.stride)
+    by_client = patches.view(case.samples, case.clients, case.channels, -1, patches.shape[-1]).permute(1, 0, 4, 3, 2)
+    rows = by_client.flatten(3)  # (k, B, P, kh · kw · C)
+    kernels = case.kernels.permute(0, 3, 4, 2, 1).flatten(1, 3)
+    outputs = torch.zeros(*rows.shape[:3], case.filters)
+    for place in range(rows.shape[3]):
+        outputs = fused(rows[..., place, None], kernels[:, None, None, place], outputs)
+    expected = (outputs + case.biases[:, None, None]).permute(1, 0, 3, 2).flatten(1, 2)
+    assert torch.equal(case.sums().convolved(case.images, case.kernels, case.biases).flatten(2), expected)
+
+
+def fused(one: Tensor, other: Tensor, total: Tensor) -> Tensor:
+    """one · other + total with a single rounding: a product of two float32 is exact in double precision, and a sum
+    that is rounded there and again to float32 is another one in some 2⁻²⁹ of all cases, of which there are none here."""
+    return (one.double() * other.double() + total.double()).float()
+
+
+@compiled_only
+def test_first_layers_take_samples_as_they_lie() -> None:
+    """A convolution at the front gets images that nobody has put in channels-last memory."""
+    for channels, second in ((1, nn.ReLU()), (3, nn.MaxPool2d(2))):
+        build = nn.Sequential(nn.Conv2d(channels, 16, 3, 2), second, nn.Flatten(), nn.LazyLinear(4))
+        shape = (channels, 13, 13)
+        build(torch.zeros(1, *shape))
+        model = FlatModel(lambda: build, shape, 4)
+        program = compile_program(model)
+        assert program is not None
+        inputs, parameters = torch.rand(3, 5, *shape), torch.stack([model.initial(seed) for seed in range(3)])
+        outputs, saved = program.forward(program.weights([parameters]), inputs)
+        expected = torch.stack([model.logits(own, samples) for own, samples in zip(parameters, inputs, strict=True)])
+        torch.testing.assert_close(outputs, expected, rtol=1e-4, atol=1e-5)
+        assert isinstance(saved[1][3], DirectSums)

@@ -1,0 +1,204 @@
+"""Convolutions of many clients by direct sums, without any copy of patches.
+
+The images of a few clients stay in the cache of a core, and a table says where on them the kernel lies: of any size,
+stride, padding and dilation. Sums are those of a product of patches, in the same order. The kernel in C wants a
+processor with AVX-512, or with AVX2 and fused multiplications; both round alike. Elsewhere torch convolves.
+"""
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wirelessfl.kernels import POINTER, library_beside, loaded
+from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
+
+__all__ = ["DirectSums", "direct_sums"]
+
+LIBRARY = library_beside(__file__)
+
+aten = torch.ops.aten
+
+_VECTOR = 16
+_CACHE = 2**17  # numbers
+_LINE, _SETS, _WAYS = (
+    64,
+    64,
+    8,
+)  # of the first cache: bytes in a line, sets of lines, and lines in a set, of which some have 12
+_POSITIONS = 128  # that are enough at once
+
+
+@dataclass(frozen=True)
+class DirectSums:
+    """Convolutions of k clients, of images (B, k · C, H, W) and kernels (k, O, C, kh, kw) in float32, O a multiple of 16.
+
+    Images may lie in memory in any order; derivatives by outputs are given in channels-last memory, and copied where they
+    are taken in another.
+
+    Attributes:
+        library: The compiled kernel.
+        geometry: Of the kernels.
+    """
+
+    library: ctypes.CDLL
+    geometry: KernelGeometry
+
+    def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
+        """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""
+        kernels = _by_client(kernels)
+        biases = biases if biases is None or biases.stride(1) == 1 else biases.contiguous()
+        out = _empty(images, kernels.shape[0] * kernels.shape[1], self.geometry.positions(images.shape[2:]))
+        plan, room = self._plan(images, kernels, biases)
+        of_biases = None if biases is None else biases.data_ptr()
+        pointers = images.data_ptr(), kernels.data_ptr(), of_biases, out.data_ptr(), room.data_ptr()
+        self.library.wirelessfl_convolve_directly(plan, *pointers)
+        return out
+
+    def image_derivatives(self, delta: Tensor, kernels: Tensor, image: Pair) -> Tensor:
+        """(B, k · C, *image) derivatives by the images, of those by the outputs."""
+        delta, kernels = _channels_last(delta), _by_client(kernels)
+        out = _empty(delta, kernels.shape[0] * kernels.shape[2], image)
+        plan, room = self._plan(out, kernels)
+        pointers = (numbers.data_ptr() for numbers in (delta, kernels, out, room))
+        self.library.wirelessfl_derive_by_images(plan, *pointers)
+        return out
+
+    def kernel_derivatives(self, images: Tensor, delta: Tensor, clients: int, *, by_sample: bool = False) -> Tensor:
+        """(k, O, C, kh, kw) derivatives by the kernels, of the images and the derivatives by the outputs.
+
+        Args:
+            images: (B, k · C, H, W).
+            delta: (B, k · O, rows, columns).
+            clients: k.
+            by_sample: Whether they are not summed over the samples, but (k, B, O, C, kh, kw).
+        """
+        delta = _channels_last(delta)
+        samples = (len(images),) if by_sample else ()
+        shape = delta.shape[1] // clients, images.shape[1] // clients, *self.geometry.size
+        gradients = images.new_empty(clients, *samples, *shape)
+        plan, room = self._plan(images, gradients if not by_sample else gradients[:, 0], by_sample=by_sample)
+        pointers = (numbers.data_ptr() for numbers in (images, delta, gradients, room))
+        self.library.wirelessfl_derive_by_kernels(plan, *pointers)
+        return gradients
+
+    def _plan(
+        self, images: Tensor, kernels: Tensor, biases: Tensor | None = None, *, by_sample: bool = False
+    ) -> tuple[ctypes.Array[ctypes.c_int64], Tensor]:
+        # The argument of the kernel in C, field by field, and room for its tables and copies
+        at, (samples, _, height, width), (clients, filters, channels) = self.geometry, images.shape, kernels.shape[:3]
+        rows, columns = at.positions((height, width))
+        lanes = -(-channels // _VECTOR) * _VECTOR
+        taps, positions = math.prod(at.size) * lanes, rows * columns
+        pixels = (height + 2 * at.padding[0]) * (width + 2 * at.padding[1]) * lanes
+        some_samples = 1 if by_sample else max(1, min(samples, _POSITIONS // positions))
+        some_clients = max(1, min(clients, _CACHE // (taps * filters + some_samples * pixels)))
+        in_place = at.padding == (0, 0) and _stays_in_cache(images, channels)
+        plan = (
+            *(
+                clients,
+                samples,
+                some_clients,
+                some_samples,
+                channels,
+                height,
+                width,
+                *at.padding,
+                filters,
+                rows,
+                columns,
+            ),
+            *(
+                *at.size,
+                *at.stride,
+                *at.dilation,
+                kernels.stride(0),
+                0 if biases is None else biases.stride(0),
+                by_sample,
+                in_place,
+            ),
+            *(images.stride(0), channels * images.stride(1), *images.stride()[1:]),
+        )
+        offsets = 2 * some_samples * positions + taps + max(taps, filters)  # each takes as much as two numbers
+        room = images.new_empty(2 * offsets + some_clients * (taps * filters + some_samples * pixels))
+        return (ctypes.c_int64 * len(plan))(*plan), room
+
+
+def direct_sums(
+    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int
+) -> DirectSums | None:
+    """Direct sums over images of one client; None where they do not apply.
+
+    Args:
+        geometry: Of the kernels.
+        samples: B.
+        image: H and W.
+        channels: C.
+        filters: O.
+    """
+    if filters % _VECTOR or min(samples, channels, filters, *geometry.positions(image)) < 1:
+        return None
+    library = kernel()
+    return None if library is None else DirectSums(library, geometry)
+
+
+@cache
+def kernel() -> ctypes.CDLL | None:
+    """The library of this package, see ``loaded``."""
+    functions = {
+        "wirelessfl_convolve_directly": (POINTER,) * 6,
+        "wirelessfl_derive_by_images": (POINTER,) * 5,
+        "wirelessfl_derive_by_kernels": (POINTER,) * 5,
+    }
+    return loaded(LIBRARY, functions, _compiled_agrees)
+
+
+def _compiled_agrees(library: ctypes.CDLL) -> bool:
+    # Where the processor lacks the instructions nothing is written
+    at = KernelGeometry(size=(3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2))
+    sums, image = DirectSums(library, at), (9, 6)
+    numbers = torch.linspace(-1.3, 1.7, 2**15, dtype=torch.float32, device="cpu").mul(2**12).cos()
+    images = numbers[: 2 * 9 * 6 * 6].view(2, *image, 6).permute(0, 3, 1, 2)
+    kernels = numbers[: 2 * 16 * 3 * 6].view(2, 16, 3, *at.size)
+    settings = at.stride, at.padding, at.dilation
+    outputs = functional.conv2d(images, kernels.flatten(0, 1), None, *settings, 2)
+    by_images, by_kernels, _ = aten.convolution_backward(
+        outputs, images, kernels.flatten(0, 1), None, *settings, False, (0, 0), 2, (True, True, False)
+    )
+    found = (
+        (sums.convolved(images, kernels, None), outputs),
+        (sums.image_derivatives(outputs, kernels, image), by_images),
+        (sums.kernel_derivatives(images, outputs, 2), by_kernels.view(kernels.shape)),
+    )
+    return all((one - other).norm() < 1e-5 * other.norm() for one, other in found)
+
+
+def _empty(like: Tensor, channels: int, size: Pair) -> Tensor:
+    shape = len(like), channels, *size
+    return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=torch.channels_last)
+
+
+def _stays_in_cache(images: Tensor, channels: int) -> bool:
+    # Whether the pixels of an image of one client stay in the first cache, where they lie, as those of others lie between
+    _, _, height, width = images.shape
+    _, channel, _, column = images.stride()
+    if column == 1 == channels:
+        return True
+    lines = 4 * column // _LINE
+    sets = _SETS // math.gcd(lines, _SETS)
+    whole = channel == 1 and channels % _VECTOR == 0 and column % _VECTOR == 0
+    return whole and height * width * channels // _VECTOR <= _WAYS * sets
+
+
+def _by_client(kernels: Tensor) -> Tensor:
+    # Those of a client side by side
+    return kernels if kernels[0].is_contiguous() else kernels.contiguous()
+
+
+def _channels_last(images: Tensor) -> Tensor:
+    return images.contiguous(memory_format=torch.channels_last)

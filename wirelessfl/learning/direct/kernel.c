@@ -1,0 +1,243 @@
+/* Convolutions of many clients by direct sums: forward, and their derivatives by images and by kernels.
+ *
+ * Where the kernels lie on the images is a table of offsets, so that no patches are copied. Images that need padding, or whose
+ * pixels would drive each other from the cache, are copied side by side, those of some clients at a time. All three are sums of products of a number of one operand with some vectors
+ * of another, added one after the other with a single rounding, so that all processors round alike. On a processor without
+ * instructions for that nothing is written. */
+
+#include "../../kernels/processors.h"
+
+/* Where images (samples, clients, channels, height, width) lie: how many numbers neighbours along each axis are apart. */
+typedef struct {
+    int64_t sample, client, channel, row, column;
+} steps;
+
+/* Images with their padding, outputs (samples, rows, columns, clients, filters) and kernels (filters, channels, high, wide) with their stride and dilation. Kernels and biases of clients are `client` and `biases`
+ * numbers apart; `some_clients` and of these `some_samples` are taken at once. Derivatives by the kernels are summed over the
+ * samples, or are (clients, samples, filters, channels, high, wide). Images without padding may be taken where they lie. */
+typedef struct {
+    int64_t clients, samples, some_clients, some_samples;
+    int64_t channels, height, width, above, beside;
+    int64_t filters, rows, columns;
+    int64_t high, wide, down, right, below, next;
+    int64_t client, biases, by_sample, in_place;
+    steps images;
+} convolution;
+
+/* Some clients and samples of a convolution. */
+typedef struct {
+    int64_t client, clients, sample, samples;
+} part;
+
+/* Room for the images of a part, with padding and zero elsewhere, and for the kernels of its clients, each client's so many
+ * numbers. `pixels` is where a kernel begins at each position of some samples, `taps` where its numbers are from there on, in the
+ * order (high, wide, channels), with so many `lanes` for the channels; `outputs` is where the outputs are. Kernels are panels of so
+ * many filters. */
+typedef struct {
+    int64_t positions, places, lanes, kernel, panel, in_place;
+    steps images;
+    int64_t *pixels, *outputs, *taps, *rows;
+    float *room, *kernels;
+} tables;
+
+INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
+
+INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
+
+/* The tables in `room`, with so many lanes for the channels. */
+static tables tables_in(const convolution *of, int64_t lanes, void *room) {
+    const int64_t width = of->width + 2 * of->beside, image = (of->height + 2 * of->above) * width * lanes;
+    tables at = {.positions = of->rows * of->columns, .places = of->high * of->wide, .lanes = lanes};
+    at.kernel = at.places * lanes * of->filters;
+    at.panel = of->filters % (2 * LANES) ? LANES : 2 * LANES;
+    at.in_place = of->in_place && lanes == of->channels;
+    at.images = at.in_place ? of->images : (steps){image, of->some_samples * image, 1, width * lanes, lanes};
+    const int64_t taps = at.places * lanes, positions = of->some_samples * at.positions;
+    at.pixels = room;
+    at.outputs = at.pixels + positions;
+    at.taps = at.outputs + positions;
+    at.rows = at.taps + taps;
+    at.room = (float *)(at.rows + larger(taps, of->filters));
+    at.kernels = at.room + (at.in_place ? 0 : of->some_clients * of->some_samples * image);
+    for (int64_t position = 0; position < positions; position++) {
+        const int64_t row = position % at.positions / of->columns * of->down, column = position % of->columns * of->right;
+        at.pixels[position] = position / at.positions * at.images.sample + row * at.images.row + column * at.images.column;
+        at.outputs[position] = position * of->clients * of->filters;
+    }
+    for (int64_t tap = 0; tap < taps; tap++) {
+        const int64_t row = tap / lanes / of->wide * of->below, column = tap / lanes % of->wide * of->next;
+        at.taps[tap] = row * at.images.row + column * at.images.column + tap % lanes * at.images.channel;
+    }
+    for (float *number = at.room; number < at.kernels; number++) *number = 0;
+    return at;
+}
+
+/* Images of a part that lie `there`, copied to where they lie `here`. */
+INLINED void copy_images(const convolution *of, part some, const float *restrict from, steps there, float *restrict to, steps here,
+                         const int64_t channels) {
+    for (int64_t sample = 0; sample < some.samples; sample++)
+        for (int64_t y = 0; y < of->height; y++)
+            for (int64_t client = 0; client < some.clients; client++) {
+                const float *of_row = from + sample * there.sample + client * there.client + y * there.row;
+                float *row = to + sample * here.sample + client * here.client + y * here.row;
+                for (int64_t x = 0; x < of->width; x++)
+                    for (int64_t channel = 0; channel < channels; channel++)
+                        row[x * here.column + channel * here.channel] = of_row[x * there.column + channel * there.channel];
+            }
+}
+
+static void copy(const convolution *of, part some, const float *from, steps there, float *to, steps here) {
+    if (there.channel == 1 && here.channel == 1 && of->channels % LANES == 0) {
+        there.channel = here.channel = 1; /* known as it is compiled */
+        copy_images(of, some, from, there, to, here, of->channels / LANES * LANES);
+    } else copy_images(of, some, from, there, to, here, of->channels);
+}
+
+/* Where images of a part begin, of those that begin at `images`. */
+INLINED int64_t images_of(const convolution *of, part some) {
+    return some.sample * of->images.sample + some.client * of->images.client;
+}
+
+INLINED float *without_padding(const convolution *of, const tables *at) {
+    return at->room + of->above * at->images.row + of->beside * at->images.column;
+}
+
+/* The images of a part, with padding. */
+static const float *images_in(const convolution *of, const tables *at, const float *from, part some) {
+    if (at->in_place) return from + images_of(of, some);
+    copy(of, some, from + images_of(of, some), of->images, without_padding(of, at), at->images);
+    return at->room;
+}
+
+static void images_out(const convolution *of, const tables *at, float *to, part some) {
+    if (!at->in_place) copy(of, some, without_padding(of, at), at->images, to + images_of(of, some), of->images);
+}
+
+/* Where in outputs (samples, rows, columns, clients, filters) those of a client of a part begin. */
+INLINED int64_t outputs_of(const convolution *of, part some, int64_t client) {
+    return (some.sample * of->rows * of->columns * of->clients + some.client + client) * of->filters;
+}
+
+/* The part that begins at a client and a sample, empty behind the last client. */
+INLINED part part_from(const convolution *of, int64_t client, int64_t sample) {
+    const int64_t clients = larger(0, smaller(of->some_clients, of->clients - client));
+    return (part){client, clients, sample, smaller(of->some_samples, of->samples - sample)};
+}
+
+/* The part behind another: all samples of some clients, then those of others. */
+INLINED part next_part(const convolution *of, part some) {
+    const int64_t sample = some.sample + some.samples;
+    return sample < of->samples ? part_from(of, some.client, sample) : part_from(of, some.client + some.clients, 0);
+}
+
+/* The kernels of a client as panels (high, wide, channels, filters of the panel). */
+static void kernels_in(const convolution *of, const tables *at, const float *numbers, float *panels) {
+    const int64_t channels = of->channels, taps = at->places * channels, panel = at->panel;
+    for (int64_t first = 0; first < of->filters; first += panel, numbers += panel * taps, panels += panel * taps)
+        for (int64_t channel = 0; channel < channels; channel++)
+            for (int64_t place = 0; place < at->places; place++)
+                for (int64_t filter = 0; filter < panel; filter++)
+                    panels[(place * channels + channel) * panel + filter] = numbers[filter * taps + channel * at->places + place];
+}
+
+/* The same back, filter by filter: other orders take longer to write. */
+static void kernels_out(const convolution *of, const tables *at, const float *panels, float *numbers) {
+    const int64_t channels = of->channels, taps = at->places * channels, panel = at->panel;
+    for (int64_t filter = 0; filter < of->filters; filter++)
+        for (int64_t channel = 0; channel < channels; channel++)
+            for (int64_t place = 0; place < at->places; place++)
+                *numbers++ = panels[(filter / panel * taps + place * channels + channel) * panel + filter % panel];
+}
+
+/* The kernels of a client as (high, wide, filters, lanes), zero where there is no channel. */
+static void turned_kernels_in(const convolution *of, const tables *at, const float *numbers, float *kernels) {
+    for (int64_t filter = 0; filter < of->filters; filter++, numbers += of->channels * at->places)
+        for (int64_t place = 0; place < at->places; place++) {
+            float *restrict of_place = kernels + (place * of->filters + filter) * at->lanes;
+            for (int64_t lane = 0; lane < at->lanes; lane++)
+                of_place[lane] = lane < of->channels ? numbers[lane * at->places + place] : 0;
+        }
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+typedef float vector_of_16 __attribute__((vector_size(64)));
+typedef float vector_of_8 __attribute__((vector_size(32)));
+
+#define FUNCTION INLINED __attribute__((target("avx512f")))
+#define ALONE static __attribute__((noinline, target("avx512f")))
+#define NAMED(name) name##_by_16
+#define vector vector_of_16
+#define VECTOR 16
+#define ROWS 8
+#define LOAD(from) ((vector)_mm512_loadu_ps(from))
+#define STORE(to, value) _mm512_storeu_ps(to, (__m512)(value))
+#define ALL(value) ((vector)_mm512_set1_ps(value))
+#define MULTIPLY_ADD(one, other, sum) ((vector)_mm512_fmadd_ps((__m512)(one), (__m512)(other), (__m512)(sum)))
+#include "passes.h"
+#undef FUNCTION
+#undef ALONE
+#undef NAMED
+#undef vector
+#undef VECTOR
+#undef ROWS
+#undef LOAD
+#undef STORE
+#undef ALL
+#undef MULTIPLY_ADD
+
+#define FUNCTION INLINED __attribute__((target("avx2,fma")))
+#define ALONE static __attribute__((noinline, target("avx2,fma")))
+#define NAMED(name) name##_by_8
+#define vector vector_of_8
+#define VECTOR 8
+#define ROWS 4 /* 16 registers */
+#define LOAD(from) ((vector)_mm256_loadu_ps(from))
+#define STORE(to, value) _mm256_storeu_ps(to, (__m256)(value))
+#define ALL(value) ((vector)_mm256_set1_ps(value))
+#define MULTIPLY_ADD(one, other, sum) ((vector)_mm256_fmadd_ps((__m256)(one), (__m256)(other), (__m256)(sum)))
+#include "passes.h"
+
+#define FOR_VECTORS(lanes, instructions)                                                                                       \
+    __attribute__((target(instructions))) static void convolve_on_##lanes(                                                     \
+        const convolution *of, const float *from, const float *kernels, const float *biases, float *to, void *room) {          \
+        convolve_by_##lanes(of, from, kernels, biases, to, room);                                                              \
+    }                                                                                                                          \
+    __attribute__((target(instructions))) static void by_images_on_##lanes(const convolution *of, const float *deltas,         \
+                                                                           const float *kernels, float *to, void *room) {      \
+        by_images_by_##lanes(of, deltas, kernels, to, room);                                                                   \
+    }                                                                                                                          \
+    __attribute__((target(instructions))) static void by_kernels_on_##lanes(const convolution *of, const float *from,          \
+                                                                            const float *deltas, float *to, void *room) {      \
+        by_kernels_by_##lanes(of, from, deltas, to, room);                                                                     \
+    }
+FOR_VECTORS(16, "avx512f")
+FOR_VECTORS(8, "avx2,fma")
+
+#ifdef WITHOUT_AVX512
+#define HAS_16 0
+#else
+#define HAS_16 __builtin_cpu_supports("avx512f")
+#endif
+#define HAS_8 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define RUN(name, ...) HAS_16 ? name##_on_16(__VA_ARGS__) : HAS_8 ? name##_on_8(__VA_ARGS__) : (void)0
+#else
+#define RUN(name, ...) (void)0
+#endif
+
+/* Sets `to` to the outputs; `biases` may be null. */
+void wirelessfl_convolve_directly(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+                                  void *room) {
+    RUN(convolve, of, from, kernels, biases, to, room);
+}
+
+/* Sets `to` to the derivatives by the images, of those by the outputs. */
+void wirelessfl_derive_by_images(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
+    RUN(by_images, of, deltas, kernels, to, room);
+}
+
+/* Sets `to` to the derivatives by the kernels, of the images and the derivatives by the outputs. */
+void wirelessfl_derive_by_kernels(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
+    RUN(by_kernels, of, from, deltas, to, room);
+}

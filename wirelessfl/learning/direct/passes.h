@@ -1,0 +1,160 @@
+/* Direct sums of one kind of processor; the including file has defined its vectors, see there. */
+
+#define SET 0
+#define ADD 1 /* to what is there, behind all products */
+#define CONTINUE 2 /* what is there, before all products */
+
+/* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
+ * `width` numbers apart, put at out + to[row] with `biases` if there are any. The second vector is `beside` numbers behind the
+ * first, in the sum `apart`. */
+typedef struct {
+    int64_t rows, depth;
+    const float *left;
+    const int64_t *down, *along;
+    const float *right;
+    int64_t width, beside;
+    float *out;
+    const int64_t *to;
+    int64_t apart;
+    const float *biases;
+} NAMED(product);
+
+/* Of its rows from `first` on, `rows` at most, `across` vectors. */
+FUNCTION void NAMED(sum_block)(const int rows, const int across, const int how, int64_t first, const NAMED(product) *of) {
+    vector sums[ROWS][2];
+    const float *row_of[ROWS], *right = of->right;
+    const int64_t count = of->rows - first, *along = of->along;
+    for (int row = 0; row < rows; row++) {
+        const int64_t at = first + smaller(row, count - 1); /* the last row again where there are no more */
+        row_of[row] = of->left + of->down[at];
+        __asm__("" : "+r"(row_of[row])); /* each a register of its own: offsets from `left` would not all find one */
+        const float *place = of->out + of->to[at];
+        for (int n = 0; n < across; n++) sums[row][n] = how == CONTINUE ? LOAD(place + n * of->apart) : ALL(0);
+    }
+    for (int64_t k = 0; k < of->depth; k++, right += of->width) {
+        const int64_t at = along[k];
+        vector numbers[2];
+        for (int n = 0; n < across; n++) numbers[n] = LOAD(right + n * of->beside);
+        for (int row = 0; row < rows; row++) {
+            const vector value = ALL(row_of[row][at]);
+            for (int n = 0; n < across; n++) sums[row][n] = MULTIPLY_ADD(value, numbers[n], sums[row][n]);
+        }
+    }
+    for (int row = 0; row < rows; row++)
+        if (row < count)
+            for (int n = 0; n < across; n++) {
+                float *place = of->out + of->to[first + row] + n * of->apart;
+                if (how == ADD) STORE(place, LOAD(place) + sums[row][n]);
+                else STORE(place, of->biases ? sums[row][n] + LOAD(of->biases + n * VECTOR) : sums[row][n]);
+            }
+}
+
+/* Functions of their own: in one with much else the compiler has no registers left for the loop. */
+#define ALL_ROWS(name, across, how)                                                                      \
+    ALONE void NAMED(name)(const NAMED(product) *of) {                                                  \
+        for (int64_t row = 0; row < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, how, row, of); \
+    }
+ALL_ROWS(set_one, 1, SET)
+ALL_ROWS(set_two, 2, SET)
+ALL_ROWS(add_one, 1, ADD)
+ALL_ROWS(add_two, 2, ADD)
+ALL_ROWS(continue_one, 1, CONTINUE)
+ALL_ROWS(continue_two, 2, CONTINUE)
+#undef ALL_ROWS
+
+FUNCTION void NAMED(sum)(const int how, const int across, const NAMED(product) *of) {
+    if (across == 1) how == SET ? NAMED(set_one)(of) : how == ADD ? NAMED(add_one)(of) : NAMED(continue_one)(of);
+    else how == SET ? NAMED(set_two)(of) : how == ADD ? NAMED(add_two)(of) : NAMED(continue_two)(of);
+}
+
+/* The same for `columns` numbers beside each other. */
+FUNCTION void NAMED(sum_columns)(const int how, int64_t columns, NAMED(product) of) {
+    of.beside = of.apart = VECTOR;
+    for (int64_t column = 0; column < columns; column += 2 * VECTOR) {
+        NAMED(sum)(how, columns - column > VECTOR ? 2 : 1, &of);
+        of.right += 2 * VECTOR, of.out += 2 * VECTOR;
+        if (of.biases) of.biases += 2 * VECTOR;
+    }
+}
+
+FUNCTION void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+                              void *room) {
+    const tables at = tables_in(of, of->channels, room);
+    for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
+        const float *images = images_in(of, &at, from, some);
+        for (int64_t client = 0; client < some.clients; client++) {
+            const int64_t own = some.client + client, taps = at.places * at.lanes;
+            float *panels = at.kernels + client * at.kernel;
+            if (some.sample == 0) kernels_in(of, &at, kernels + own * of->client, panels);
+            for (int64_t filter = 0; filter < of->filters; filter += at.panel)
+                NAMED(sum_columns)(SET, at.panel, (NAMED(product)){
+                    .rows = some.samples * at.positions, .depth = taps, .left = images + client * at.images.client,
+                    .down = at.pixels, .along = at.taps, .right = panels + filter * taps, .width = at.panel,
+                    .out = to + outputs_of(of, some, client) + filter, .to = at.outputs,
+                    .biases = biases ? biases + own * of->biases + filter : 0});
+        }
+    }
+}
+
+FUNCTION void NAMED(by_kernels)(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
+    const tables at = tables_in(of, of->channels, room);
+    const int64_t taps = at.places * at.lanes;
+    for (int64_t tap = 0; tap < taps; tap++) at.rows[tap] = tap * at.panel;
+    for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
+        const float *images = images_in(of, &at, from, some);
+        for (int64_t client = 0; client < some.clients; client++) {
+            float *panels = at.kernels + client * at.kernel;
+            for (int64_t filter = 0; filter < of->filters; filter += at.panel) {
+                const NAMED(product) sum = {
+                    .rows = taps, .depth = some.samples * at.positions, .left = images + client * at.images.client, .down = at.taps,
+                    .along = at.pixels, .right = deltas + outputs_of(of, some, client) + filter,
+                    .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows};
+                if (some.sample == 0 || of->by_sample) NAMED(sum_columns)(SET, at.panel, sum);
+                else NAMED(sum_columns)(CONTINUE, at.panel, sum);
+            }
+            const int64_t own = some.client + client, sums = of->by_sample ? own * of->samples + some.sample : own;
+            if (of->by_sample || some.sample + some.samples == of->samples) kernels_out(of, &at, panels, to + sums * at.kernel);
+        }
+    }
+}
+
+/* The images of a client of a part set to zero, with their padding. */
+FUNCTION void NAMED(clear)(const convolution *of, const tables *at, part some, float *images) {
+    for (int64_t sample = 0; sample < some.samples; sample++)
+        for (int64_t y = 0; y < of->height + 2 * of->above; y++)
+            for (int64_t x = 0; x < of->width + 2 * of->beside; x++) {
+                float *pixel = images + sample * at->images.sample + y * at->images.row + x * at->images.column;
+                for (int64_t lane = 0; lane < at->lanes; lane += VECTOR) STORE(pixel + lane, ALL(0));
+            }
+}
+
+/* Place by place of the kernel, so that a pixel's sum has one order for all vectors; two at once where they never meet. */
+FUNCTION void NAMED(by_images)(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
+    const int64_t lanes = (of->channels + LANES - 1) / LANES * LANES;
+    const tables at = tables_in(of, lanes, room);
+    const int two = lanes == VECTOR && of->next % of->right;
+    for (int64_t filter = 0; filter < of->filters; filter++) at.rows[filter] = filter;
+    for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
+        float *images = at.in_place ? to + images_of(of, some) : at.room;
+        for (int64_t client = 0; client < some.clients; client++) {
+            float *own = at.kernels + client * at.kernel;
+            if (some.sample == 0) turned_kernels_in(of, &at, kernels + (some.client + client) * of->client, own);
+            NAMED(clear)(of, &at, some, images + client * at.images.client);
+            for (int64_t place = 0; place < at.places; place++) {
+                NAMED(product) sum = {
+                    .rows = some.samples * at.positions, .depth = of->filters, .left = deltas + outputs_of(of, some, client),
+                    .down = at.outputs, .along = at.rows, .right = own + place * of->filters * lanes, .width = lanes,
+                    .out = images + client * at.images.client + at.taps[place * lanes], .to = at.pixels};
+                if (two && place % of->wide + 1 < of->wide) {
+                    sum.beside = of->filters * lanes, sum.apart = of->next * at.images.column, place++;
+                    NAMED(sum)(ADD, 2, &sum);
+                } else NAMED(sum_columns)(ADD, lanes, sum);
+            }
+        }
+        images_out(of, &at, to, some);
+    }
+}
+
+#undef SET
+#undef ADD
+#undef CONTINUE
