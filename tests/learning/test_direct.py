@@ -1,12 +1,13 @@
 """Direct sums against torch's convolutions and their derivatives in double precision, alone and in layers.
 
-Errors are of the norm of all numbers, in relation to it: sums of some hundred products in single precision are 2⁻²² off, of
-some thousand 2⁻²¹. A fault in any of the numbers is far above 2⁻¹⁹.
+Errors are of the norm of all numbers, in relation to it: sums of some hundred products in single precision are 2⁻²²
+off, of some thousand 2⁻²¹. A fault in any of the numbers is far above 2⁻¹⁹.
 """
 
 import ctypes
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -115,7 +116,7 @@ def drawn() -> Iterator[Case]:
 ONE = (1, 1)
 CASES = [
     Case((8, 8), (2, 2), (0, 0), ONE, 5, 4, (28, 28), 1, 16),  # cnn_mnist's first
-    Case((4, 4), (2, 2), (0, 0), ONE, 5, 20, (10, 10), 16, 32),  # and second layer, images where they lie
+    Case((4, 4), (2, 2), (0, 0), ONE, 5, 7, (10, 10), 16, 32),  # and second layer, images where they lie
     Case((4, 4), (2, 2), (0, 0), ONE, 64, 2, (10, 10), 16, 32),  # where they would drive each other from the cache
     Case((3, 3), ONE, ONE, ONE, 3, 3, (32, 32), 3, 32),
     Case(ONE, ONE, (0, 0), ONE, 1, 1, ONE, 1, 16),  # a single product
@@ -123,8 +124,7 @@ CASES = [
     Case((3, 3), (1, 3), (4, 5), (2, 1), 2, 3, (3, 4), 7, 16),  # positions wholly in the padding
     Case((3, 4), (2, 2), ONE, (1, 3), 2, 9, (9, 11), 16, 32),  # two places of the kernel at once, wide apart
     Case((3, 4), (1, 3), ONE, (1, 3), 2, 9, (9, 15), 16, 32),  # places that meet in a pixel
-    Case((2, 2), ONE, (0, 0), ONE, 200, 2, (3, 3), 32, 48),  # some clients after others
-    Case((3, 3), (2, 2), ONE, ONE, 2, 130, (4, 4), 8, 16),  # some samples after others
+    Case((2, 2), ONE, (0, 0), ONE, 6, 2, (3, 3), 32, 48),  # panels of 16 filters
     *islice(drawn(), 40),
 ]
 
@@ -134,7 +134,7 @@ CASES = [
 def test_outputs_and_derivatives_are_those_of_torch(case: Case) -> None:
     for found, expected in zip(case.directly(case.sums()), case.by_torch(), strict=True):
         assert found.shape == expected.shape
-        assert error(found, expected) < TOLERANCE or not expected.any() and not found.any()
+        assert error(found, expected) < TOLERANCE or not (expected.any() or found.any())
 
 
 @compiled_only
@@ -161,7 +161,7 @@ def without_avx512(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 @compiled_only
-@pytest.mark.parametrize("case", CASES[:12], ids=str)
+@pytest.mark.parametrize("case", CASES[:11], ids=str)
 def test_gradients_of_samples_are_those_of_batches_of_one(case: Case) -> None:
     of_samples = case.sums().kernel_derivatives(case.images, case.delta, case.clients, by_sample=True)
     assert error(of_samples.sum(1), case.by_torch()[2]) < TOLERANCE
@@ -171,12 +171,12 @@ def test_gradients_of_samples_are_those_of_batches_of_one(case: Case) -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("case", CASES[:12], ids=str)
+@pytest.mark.parametrize("case", CASES[:11], ids=str)
 def test_any_memory_is_taken(case: Case) -> None:
     """Images in three orders, kernels and biases within a matrix of parameters or turned around."""
     expected = case.directly(case.sums())
     by_client = case.images.view(case.samples, case.clients, -1, *case.image).transpose(0, 1).contiguous()
-    wide = torch.nn.functional.pad(case.images, (1, 2, 3, 4))[:, :, 3:-4, 1:-2]
+    wide = functional.pad(case.images, (1, 2, 3, 4))[:, :, 3:-4, 1:-2]
     for images in case.images.contiguous(), wide, by_client.transpose(0, 1).flatten(1, 2):
         assert all(map(torch.equal, case.directly(case.sums(), images), expected))
     kernels, biases = case.kernels, case.biases
@@ -191,7 +191,7 @@ def test_any_memory_is_taken(case: Case) -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("case", CASES[:12], ids=str)
+@pytest.mark.parametrize("case", CASES[:11], ids=str)
 def test_clients_do_not_depend_on_each_other(case: Case) -> None:
     outputs, by_images, by_kernels = case.directly(case.sums())
     client = case.clients - 1
@@ -200,6 +200,16 @@ def test_clients_do_not_depend_on_each_other(case: Case) -> None:
     assert torch.equal(case.sums().convolved(images, kernels, case.biases[client, None]), outputs[:, of_outputs])
     assert torch.equal(case.sums().image_derivatives(delta, kernels, case.image), by_images[:, of_inputs])
     assert torch.equal(case.sums().kernel_derivatives(images, delta, 1)[0], by_kernels[client])
+
+
+@compiled_only
+@pytest.mark.parametrize("case", CASES[:11], ids=str)
+def test_clients_and_samples_that_are_taken_at_once_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = case.directly(case.sums())
+    for cache, positions in (1, 1), (2**14, 30), (2**22, 10**6):
+        monkeypatch.setattr(direct, "_CACHE", cache)
+        monkeypatch.setattr(direct, "_POSITIONS", positions)
+        assert all(map(torch.equal, case.directly(case.sums()), expected))
 
 
 @compiled_only
@@ -287,9 +297,9 @@ def test_a_layer_has_all_derivatives(case: Case) -> None:
 
 @compiled_only
 @pytest.mark.parametrize("case", [CASES[0], CASES[1]], ids=str)
-def test_on_one_processor_sums_are_those_of_patches(case: Case) -> None:
-    """Products are added in the order of patches: the processor's matrix products may take another, by its own choice."""
-    patches = torch.nn.functional.unfold(case.images.contiguous().flatten(0, 1)[:, None], case.size, stride=case.stride)
+def test_products_are_added_in_the_order_of_patches(case: Case) -> None:
+    """Products are added in the order of patches, one after the other with a single rounding, and then the bias."""
+    patches = functional.unfold(case.images.contiguous().flatten(0, 1)[:, None], case.size, stride=case.stride)
     by_client = patches.view(case.samples, case.clients, case.channels, -1, patches.shape[-1]).permute(1, 0, 4, 3, 2)
     rows = by_client.flatten(3)  # (k, B, P, kh · kw · C)
     kernels = case.kernels.permute(0, 3, 4, 2, 1).flatten(1, 3)
@@ -301,8 +311,10 @@ def test_on_one_processor_sums_are_those_of_patches(case: Case) -> None:
 
 
 def fused(one: Tensor, other: Tensor, total: Tensor) -> Tensor:
-    """one · other + total with a single rounding: a product of two float32 is exact in double precision, and a sum
-    that is rounded there and again to float32 is another one in some 2⁻²⁹ of all cases, of which there are none here."""
+    """Sum one · other + total, rounded once but in some 2⁻²⁹ of all cases.
+
+    A product of two float32 is exact in double precision. The sum is rounded there, and again to float32.
+    """
     return (one.double() * other.double() + total.double()).float()
 
 
@@ -310,10 +322,9 @@ def fused(one: Tensor, other: Tensor, total: Tensor) -> Tensor:
 def test_first_layers_take_samples_as_they_lie() -> None:
     """A convolution at the front gets images that nobody has put in channels-last memory."""
     for channels, second in ((1, nn.ReLU()), (3, nn.MaxPool2d(2))):
-        build = nn.Sequential(nn.Conv2d(channels, 16, 3, 2), second, nn.Flatten(), nn.LazyLinear(4))
-        shape = (channels, 13, 13)
-        build(torch.zeros(1, *shape))
-        model = FlatModel(lambda: build, shape, 4)
+        shape, features = (channels, 13, 13), 16 * (36 if channels == 1 else 9)
+        layers = nn.Conv2d(channels, 16, 3, 2), second, nn.Flatten(), nn.Linear(features, 4)
+        model = FlatModel(partial(nn.Sequential, *layers), shape, 4)
         program = compile_program(model)
         assert program is not None
         inputs, parameters = torch.rand(3, 5, *shape), torch.stack([model.initial(seed) for seed in range(3)])

@@ -26,20 +26,17 @@ aten = torch.ops.aten
 
 _VECTOR = 16
 _CACHE = 2**17  # numbers
-_LINE, _SETS, _WAYS = (
-    64,
-    64,
-    8,
-)  # of the first cache: bytes in a line, sets of lines, and lines in a set, of which some have 12
 _POSITIONS = 128  # that are enough at once
+# Of the first cache the bytes in a line, the sets of lines, and the lines in a set, of which some processors have 12
+_LINE, _SETS, _WAYS = 64, 64, 8
 
 
 @dataclass(frozen=True)
 class DirectSums:
-    """Convolutions of k clients, of images (B, k · C, H, W) and kernels (k, O, C, kh, kw) in float32, O a multiple of 16.
+    """Convolutions of k clients, of images (B, k · C, H, W) and kernels (k, O, C, kh, kw) in float32.
 
-    Images may lie in memory in any order; derivatives by outputs are given in channels-last memory, and copied where they
-    are taken in another.
+    O is a multiple of 16. Images may lie in memory in any order; derivatives by outputs are given in channels-last
+    memory, and copied where they are taken in another.
 
     Attributes:
         library: The compiled kernel.
@@ -99,29 +96,11 @@ class DirectSums:
         some_samples = 1 if by_sample else max(1, min(samples, _POSITIONS // positions))
         some_clients = max(1, min(clients, _CACHE // (taps * filters + some_samples * pixels)))
         in_place = at.padding == (0, 0) and _stays_in_cache(images, channels)
+        by_client = kernels.stride(0), 0 if biases is None else biases.stride(0)
+        by_client = kernels.stride(0), 0 if biases is None else biases.stride(0)
         plan = (
-            *(
-                clients,
-                samples,
-                some_clients,
-                some_samples,
-                channels,
-                height,
-                width,
-                *at.padding,
-                filters,
-                rows,
-                columns,
-            ),
-            *(
-                *at.size,
-                *at.stride,
-                *at.dilation,
-                kernels.stride(0),
-                0 if biases is None else biases.stride(0),
-                by_sample,
-                in_place,
-            ),
+            *(clients, samples, some_clients, some_samples, channels, height, width, *at.padding, filters),
+            *(rows, columns, *at.size, *at.stride, *at.dilation, *by_client, by_sample, in_place),
             *(images.stride(0), channels * images.stride(1), *images.stride()[1:]),
         )
         offsets = 2 * some_samples * positions + taps + max(taps, filters)  # each takes as much as two numbers
@@ -184,15 +163,14 @@ def _empty(like: Tensor, channels: int, size: Pair) -> Tensor:
 
 
 def _stays_in_cache(images: Tensor, channels: int) -> bool:
-    # Whether the pixels of an image of one client stay in the first cache, where they lie, as those of others lie between
+    # Whether the pixels of one client's image stay in the first cache where they lie, those of other clients between
     _, _, height, width = images.shape
     _, channel, _, column = images.stride()
     if column == 1 == channels:
         return True
-    lines = 4 * column // _LINE
-    sets = _SETS // math.gcd(lines, _SETS)
-    whole = channel == 1 and channels % _VECTOR == 0 and column % _VECTOR == 0
-    return whole and height * width * channels // _VECTOR <= _WAYS * sets
+    sets = _SETS // math.gcd(4 * column // _LINE, _SETS)
+    whole_lines = channel == 1 and channels % _VECTOR == 0 and column % _VECTOR == 0
+    return whole_lines and height * width * channels // _VECTOR <= _WAYS * sets
 
 
 def _by_client(kernels: Tensor) -> Tensor:

@@ -1,10 +1,11 @@
-"""Convolutions of all clients at once: by minimal filtering or direct sums, as one grouped convolution, or as products of patches.
+"""Convolutions of all clients at once: minimal filtering, direct sums, one grouped convolution, or products of patches.
 
 Which is fastest depends on device and size. On a CPU minimal filtering mostly is where it applies (``winograd``), and
-direct sums are for few channels or few positions (``direct``). Else grouped convolutions are, but where outputs have many
-channels and few positions: their patches are few, and products mostly take less time. cuDNN's grouped convolution in single precision takes several times as long as the products, the
-copies of the patches included: with it a round of ``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200
-(``docs/how-to/gpu.md``). With TF32 it is faster for most layers.
+direct sums are for few channels or few positions (``direct``). Else grouped convolutions are, but where outputs have
+many channels and few positions: their patches are few, and products mostly take less time. cuDNN's grouped convolution
+in single precision takes several times as long as the products, the copies of the patches included: with it a round of
+``cnn_mnist`` and DP-SGD trained 2.3 times as long on an H200 (``docs/how-to/gpu.md``). With TF32 it is faster for most
+layers.
 """
 
 import math
@@ -26,8 +27,8 @@ from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.layout import arranged
 from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 
-# Direct sums were faster up to so many channels, to the second number where torch would multiply patches: in a geometric
-# mean of 420 random geometries 1.4 times as fast there, and 0.9 times elsewhere (an Intel Xeon with AMX)
+# Channels up to which direct sums are taken, the second number where torch would multiply patches. There they were
+# 1.4 times as fast, elsewhere 0.9 times, in the geometric mean of 340 random geometries on an Intel Xeon with AMX
 _FEW_CHANNELS = 4, 32
 _FEW = 2  # filters for each position: with fewer, grouped convolutions were faster for most sizes that were tried
 
@@ -170,7 +171,7 @@ class Conv2d(TrainedLayer):
     def add_weighted_gradients(
         self, saved: _Pass, delta: Tensor, weights: Sequence[Tensor], into: Weights, decay: float
     ) -> None:
-        """Without minimal filtering, as norms are: a large pixel whose derivative is zero must not come in by rounding."""
+        """By direct sums, as norms are: a large pixel whose derivative is zero must not come in by rounding."""
         images, kernels, patches, _ = saved
         sums = self.sums_directly(images)
         super().add_weighted_gradients((images, kernels, patches, sums), delta, weights, into, decay)
