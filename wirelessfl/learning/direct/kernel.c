@@ -1,9 +1,9 @@
 /* Convolutions of many clients by direct sums: forward, and their derivatives by images and by kernels.
  *
  * Where the kernels lie on the images is a table of offsets, so that no patches are copied. Images that need padding, or whose
- * pixels would drive each other from the cache, are copied side by side, those of some clients at a time. All three are sums of products of a number of one operand with some vectors
- * of another, added one after the other with a single rounding, so that all processors round alike. On a processor without
- * instructions for that nothing is written. */
+ * pixels would drive each other from the cache, are copied side by side, those of some clients at a time. All three are sums of
+ * products of a number of one operand with some vectors of another, added one after the other with a single rounding, so that all
+ * processors round alike. On a processor without instructions for that nothing is written. */
 
 #include "../../kernels/processors.h"
 
@@ -12,9 +12,10 @@ typedef struct {
     int64_t sample, client, channel, row, column;
 } steps;
 
-/* Images with their padding, outputs (samples, rows, columns, clients, filters) and kernels (filters, channels, high, wide) with their stride and dilation. Kernels and biases of clients are `client` and `biases`
- * numbers apart; `some_clients` and of these `some_samples` are taken at once. Derivatives by the kernels are summed over the
- * samples, or are (clients, samples, filters, channels, high, wide). Images without padding may be taken where they lie. */
+/* Images with their padding, outputs (samples, rows, columns, clients, filters) and kernels (filters, channels, high, wide) with
+ * their stride and dilation. Kernels and biases of clients are `client` and `biases` numbers apart; `some_clients` and of these
+ * `some_samples` are taken at once. Derivatives by the kernels are summed over the samples, or are (clients, samples, filters,
+ * channels, high, wide). Images without padding may be taken where they lie. */
 typedef struct {
     int64_t clients, samples, some_clients, some_samples;
     int64_t channels, height, width, above, beside;
@@ -29,10 +30,10 @@ typedef struct {
     int64_t client, clients, sample, samples;
 } part;
 
-/* Room for the images of a part, with padding and zero elsewhere, and for the kernels of its clients, each client's so many
- * numbers. `pixels` is where a kernel begins at each position of some samples, `taps` where its numbers are from there on, in the
- * order (high, wide, channels), with so many `lanes` for the channels; `outputs` is where the outputs are. Kernels are panels of so
- * many filters. */
+/* Room for the images of a part, with padding and zero elsewhere, and for the kernels of its clients, `kernel` numbers each.
+ * `pixels` is where a kernel begins at each position of some samples, `taps` where its numbers are from there on, in the order
+ * (high, wide, channels), with so many `lanes` for the channels; `outputs` is where the outputs are, and `rows` where those of a
+ * product. Kernels are in panels of so many filters. */
 typedef struct {
     int64_t positions, places, lanes, kernel, panel, in_place;
     steps images;
@@ -159,72 +160,8 @@ static void turned_kernels_in(const convolution *of, const tables *at, const flo
         }
 }
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-typedef float vector_of_16 __attribute__((vector_size(64)));
-typedef float vector_of_8 __attribute__((vector_size(32)));
-
-#define FUNCTION INLINED __attribute__((target("avx512f")))
-#define ALONE static __attribute__((noinline, target("avx512f")))
-#define NAMED(name) name##_by_16
-#define vector vector_of_16
-#define VECTOR 16
-#define ROWS 8
-#define LOAD(from) ((vector)_mm512_loadu_ps(from))
-#define STORE(to, value) _mm512_storeu_ps(to, (__m512)(value))
-#define ALL(value) ((vector)_mm512_set1_ps(value))
-#define MULTIPLY_ADD(one, other, sum) ((vector)_mm512_fmadd_ps((__m512)(one), (__m512)(other), (__m512)(sum)))
-#include "passes.h"
-#undef FUNCTION
-#undef ALONE
-#undef NAMED
-#undef vector
-#undef VECTOR
-#undef ROWS
-#undef LOAD
-#undef STORE
-#undef ALL
-#undef MULTIPLY_ADD
-
-#define FUNCTION INLINED __attribute__((target("avx2,fma")))
-#define ALONE static __attribute__((noinline, target("avx2,fma")))
-#define NAMED(name) name##_by_8
-#define vector vector_of_8
-#define VECTOR 8
-#define ROWS 4 /* 16 registers */
-#define LOAD(from) ((vector)_mm256_loadu_ps(from))
-#define STORE(to, value) _mm256_storeu_ps(to, (__m256)(value))
-#define ALL(value) ((vector)_mm256_set1_ps(value))
-#define MULTIPLY_ADD(one, other, sum) ((vector)_mm256_fmadd_ps((__m256)(one), (__m256)(other), (__m256)(sum)))
-#include "passes.h"
-
-#define FOR_VECTORS(lanes, instructions)                                                                                       \
-    __attribute__((target(instructions))) static void convolve_on_##lanes(                                                     \
-        const convolution *of, const float *from, const float *kernels, const float *biases, float *to, void *room) {          \
-        convolve_by_##lanes(of, from, kernels, biases, to, room);                                                              \
-    }                                                                                                                          \
-    __attribute__((target(instructions))) static void by_images_on_##lanes(const convolution *of, const float *deltas,         \
-                                                                           const float *kernels, float *to, void *room) {      \
-        by_images_by_##lanes(of, deltas, kernels, to, room);                                                                   \
-    }                                                                                                                          \
-    __attribute__((target(instructions))) static void by_kernels_on_##lanes(const convolution *of, const float *from,          \
-                                                                            const float *deltas, float *to, void *room) {      \
-        by_kernels_by_##lanes(of, from, deltas, to, room);                                                                     \
-    }
-FOR_VECTORS(16, "avx512f")
-FOR_VECTORS(8, "avx2,fma")
-
-#ifdef WITHOUT_AVX512
-#define HAS_16 0
-#else
-#define HAS_16 __builtin_cpu_supports("avx512f")
-#endif
-#define HAS_8 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-#define RUN(name, ...) HAS_16 ? name##_on_16(__VA_ARGS__) : HAS_8 ? name##_on_8(__VA_ARGS__) : (void)0
-#else
-#define RUN(name, ...) (void)0
-#endif
+#define PASSES "../learning/direct/passes.h"
+#include "../../kernels/vectors.h"
 
 /* Sets `to` to the outputs; `biases` may be null. */
 void wirelessfl_convolve_directly(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,

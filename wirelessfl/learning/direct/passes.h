@@ -1,5 +1,6 @@
 /* Direct sums of one kind of processor; the including file has defined its vectors, see there. */
 
+#define ROWS (REGISTERS / 4) /* of two vectors, which stay in the registers */
 #define SET 0
 #define ADD 1 /* to what is there, behind all products */
 #define CONTINUE 2 /* what is there, before all products */
@@ -77,8 +78,8 @@ FUNCTION void NAMED(sum_columns)(const int how, int64_t columns, NAMED(product) 
     }
 }
 
-FUNCTION void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
-                              void *room) {
+ALONE void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+                           void *room) {
     const tables at = tables_in(of, of->channels, room);
     for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
         const float *images = images_in(of, &at, from, some);
@@ -96,7 +97,7 @@ FUNCTION void NAMED(convolve)(const convolution *of, const float *from, const fl
     }
 }
 
-FUNCTION void NAMED(by_kernels)(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
+ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
     const tables at = tables_in(of, of->channels, room);
     const int64_t taps = at.places * at.lanes;
     for (int64_t tap = 0; tap < taps; tap++) at.rows[tap] = tap * at.panel;
@@ -129,7 +130,7 @@ FUNCTION void NAMED(clear)(const convolution *of, const tables *at, part some, f
 }
 
 /* Place by place of the kernel, so that a pixel's sum has one order for all vectors; two at once where they never meet. */
-FUNCTION void NAMED(by_images)(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
+ALONE void NAMED(by_images)(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
     const int64_t lanes = (of->channels + LANES - 1) / LANES * LANES;
     const tables at = tables_in(of, lanes, room);
     const int two = lanes == VECTOR && of->next % of->right;
@@ -155,6 +156,7 @@ FUNCTION void NAMED(by_images)(const convolution *of, const float *deltas, const
     }
 }
 
+#undef ROWS
 #undef SET
 #undef ADD
 #undef CONTINUE

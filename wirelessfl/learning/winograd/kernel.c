@@ -70,67 +70,8 @@ INLINED planes planes_in(const convolution *of, float *room) {
     return at;
 }
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-typedef float vector_of_16 __attribute__((vector_size(64)));
-typedef float vector_of_8 __attribute__((vector_size(32)));
-
-#define FUNCTION INLINED __attribute__((target("avx512f")))
-#define NAMED(name) name##_by_16
-#define vector vector_of_16
-#define VECTOR 16
-#define WIDEST 4 /* vectors beside each other in a product: six rows of them stay in 32 registers */
-#define LOAD(from) ((vector)_mm512_loadu_ps(from))
-#define STORE(to, value) _mm512_storeu_ps(to, (__m512)(value))
-#define ALL(value) ((vector)_mm512_set1_ps(value))
-#define MULTIPLY_ADD(one, other, sum) ((vector)_mm512_fmadd_ps((__m512)(one), (__m512)(other), (__m512)(sum)))
-#include "passes.h"
-#undef FUNCTION
-#undef NAMED
-#undef vector
-#undef VECTOR
-#undef WIDEST
-#undef LOAD
-#undef STORE
-#undef ALL
-#undef MULTIPLY_ADD
-
-#define FUNCTION INLINED __attribute__((target("avx2,fma")))
-#define NAMED(name) name##_by_8
-#define vector vector_of_8
-#define VECTOR 8
-#define WIDEST 2 /* 16 registers */
-#define LOAD(from) ((vector)_mm256_loadu_ps(from))
-#define STORE(to, value) _mm256_storeu_ps(to, (__m256)(value))
-#define ALL(value) ((vector)_mm256_set1_ps(value))
-#define MULTIPLY_ADD(one, other, sum) ((vector)_mm256_fmadd_ps((__m256)(one), (__m256)(other), (__m256)(sum)))
-#include "passes.h"
-
-#define FOR_VECTORS(lanes, instructions)                                                                                  \
-    __attribute__((target(instructions))) static void convolve_on_##lanes(                                                \
-        const convolution *of, const float *from, const float *kernels, const float *biases, float *to, float *room) {    \
-        of->size == 3 ? convolve_by_##lanes(3, of, from, kernels, biases, to, room)                                       \
-                      : convolve_by_##lanes(5, of, from, kernels, biases, to, room);                                      \
-    }                                                                                                                     \
-    __attribute__((target(instructions))) static void kernel_gradients_on_##lanes(                                        \
-        const convolution *of, const float *from, const float *deltas, float *gradients, float *room) {                   \
-        of->size == 3 ? kernel_gradients_by_##lanes(3, of, from, deltas, gradients, room)                                 \
-                      : kernel_gradients_by_##lanes(5, of, from, deltas, gradients, room);                                \
-    }
-FOR_VECTORS(16, "avx512f")
-FOR_VECTORS(8, "avx2,fma")
-
-#ifdef WITHOUT_AVX512
-#define HAS_16 0
-#else
-#define HAS_16 __builtin_cpu_supports("avx512f")
-#endif
-#define HAS_8 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-#define RUN(name, ...) HAS_16 ? name##_on_16(__VA_ARGS__) : HAS_8 ? name##_on_8(__VA_ARGS__) : (void)0
-#else
-#define RUN(name, ...) (void)0
-#endif
+#define PASSES "../learning/winograd/passes.h"
+#include "../../kernels/vectors.h"
 
 /* Sets to (clients, samples, height, width, outputs) to the convolutions of `from`; `biases` may be null. */
 void wirelessfl_convolve(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,

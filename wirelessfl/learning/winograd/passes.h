@@ -1,5 +1,6 @@
 /* Convolutions of one kind of processor; the including file has defined its vectors, see there. */
 
+#define WIDEST (REGISTERS / 8) /* vectors beside each other in a product: ROWS of them stay in the registers */
 #define TRANSFORM(name) FUNCTION void NAMED(name)
 #include "transforms.h"
 #undef TRANSFORM
@@ -35,7 +36,7 @@ FUNCTION void NAMED(multiply)(const int rows, int adds, int64_t height, int64_t 
             float *to = out + row * width + column;
             switch ((width - column) / VECTOR) {
             case 1: NAMED(multiply_block)(rows, 1, adds, depth, from, down, along, beside, width, to); break;
-#if WIDEST > 2
+#if REGISTERS > 16
             case 2: NAMED(multiply_block)(rows, 2, adds, depth, from, down, along, beside, width, to); break;
             case 3: NAMED(multiply_block)(rows, 3, adds, depth, from, down, along, beside, width, to); break;
 #endif
@@ -144,8 +145,8 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
 }
 
 /* Outputs of all clients, panel by panel: the kernels of a panel are transformed once, the tiles once for each panel. */
-FUNCTION void NAMED(convolve)(const int r, const convolution *of, const float *from, const float *kernels, const float *biases,
-                              float *to, float *room) {
+FUNCTION void NAMED(convolve_of)(const int r, const convolution *of, const float *from, const float *kernels, const float *biases,
+                                 float *to, float *room) {
     const tiling by = tiles_of(of, of->samples, 7 - r);
     const planes at = planes_in(of, room);
     for (int64_t client = 0; client < of->clients; client++)
@@ -186,8 +187,8 @@ FUNCTION void NAMED(sum_gradients)(const int r, const convolution *of, tiling by
 }
 
 /* The same of all clients, summed over their samples or for each sample. */
-FUNCTION void NAMED(kernel_gradients)(const int r, const convolution *of, const float *from, const float *deltas, float *gradients,
-                                      float *room) {
+FUNCTION void NAMED(kernel_gradients_of)(const int r, const convolution *of, const float *from, const float *deltas,
+                                         float *gradients, float *room) {
     const int64_t sums = of->kernels.sample ? of->samples : 1;
     const tiling by = tiles_of(of, of->samples / sums, 7 - r);
     const planes at = planes_in(of, room);
@@ -197,3 +198,16 @@ FUNCTION void NAMED(kernel_gradients)(const int r, const convolution *of, const 
                                  deltas + client * of->to.client + sum * of->to.sample,
                                  gradients + client * of->kernels.client + sum * of->kernels.sample, at);
 }
+
+ALONE void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+                           float *room) {
+    of->size == 3 ? NAMED(convolve_of)(3, of, from, kernels, biases, to, room)
+                  : NAMED(convolve_of)(5, of, from, kernels, biases, to, room);
+}
+
+ALONE void NAMED(kernel_gradients)(const convolution *of, const float *from, const float *deltas, float *gradients, float *room) {
+    of->size == 3 ? NAMED(kernel_gradients_of)(3, of, from, deltas, gradients, room)
+                  : NAMED(kernel_gradients_of)(5, of, from, deltas, gradients, room);
+}
+
+#undef WIDEST
