@@ -1,6 +1,6 @@
 """Compiles the kernels in C as the package is installed or built: convolutions, pools, noise, Haar transforms, sums.
 
-Without a C compiler the package is built all the same: NumPy then computes the same numbers, more slowly, and the wheel
+Without a C compiler the package is built all the same: NumPy or torch then does their work, more slowly, and the wheel
 is for every machine. With one its tag names the oldest system on which the kernels can be loaded.
 """
 

@@ -25,6 +25,7 @@ PANEL_IN = (2.6, 2.2)
 COLOURS = CYCLE
 GREY = ROLES["recorded"]
 MARKERS = "osD^vP"
+_LOGARITHMIC_FROM = 1e3  # times the least norm
 
 INKS: Mapping[str, Mapping[str, str]] = {
     "light": {"ink": "#000000", "faint": "#B0B0B0"},
@@ -183,6 +184,17 @@ def draw_bands(axes: Axes, lines: Sequence[tuple[str, Sequence[Band | None]]], t
 def accuracy_axis(axes: Axes, metric: str = "test_accuracy") -> None:
     """Names the vertical axis."""
     axes.set_ylabel(AXES_OF.get(metric, (metric.replace("_", " "), 1.0))[0], fontsize=8)
+
+
+def norm_axis(axes: Axes) -> None:
+    """Vertical axis of norms: from zero, and logarithmic where that of a model that is lost would hide the others."""
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    least, largest = np.min(drawn[drawn > 0]), np.max(drawn[drawn > 0])
+    if largest < _LOGARITHMIC_FROM * least:
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=least / 2)
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int = 4) -> None:

@@ -18,6 +18,7 @@ from publications.figures import (
     draw_reference,
     legend_below,
     new_figure,
+    norm_axis,
 )
 from publications.levels import DATASET, DATASETS, Level, Method, draw_levels, levels_of
 from publications.moo_methods import (
@@ -37,7 +38,6 @@ from publications.tables import Tables
 from wirelessfl.scenario import Scenario
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LARGEST = "largest_clipping_norm"
@@ -62,7 +62,6 @@ def _over_clients(trace: Path) -> NDArray[np.float64]:
 
 
 CURVES = {NORM: mean_norm, LARGEST: largest_norm}
-_LOGARITHMIC_FROM = 1e3
 
 
 def draw_norms(tables: Tables) -> Figure:
@@ -86,22 +85,11 @@ def draw_norms(tables: Tables) -> Figure:
         if not drawn:
             raise MissingRuns("no study has followed the norm")
         axes.set_title(title, fontsize=8)
-        _scale(axes)
+        norm_axis(axes)
         axes.xaxis.get_major_locator().set_params(integer=True)
     panels[0][0].set_ylabel(AXES_OF[NORM][0], fontsize=8)
     legend_below(figure, panels[0][0], columns=3)
     return figure
-
-
-def _scale(axes: Axes) -> None:
-    # Logarithmic where the norm of a model that is lost would hide the others
-    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
-    least, largest = np.min(drawn[drawn > 0]), np.max(drawn[drawn > 0])
-    if largest < _LOGARITHMIC_FROM * least:
-        axes.set_ylim(bottom=0)
-    else:
-        axes.set_yscale("log")
-        axes.set_ylim(bottom=least / 2)
 
 
 # --- accuracy --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from publications.effects import MissingRuns
-from publications.figures import AXES_OF, COLOURS, accuracy_axis, draw_curves, legend_below, new_figure
+from publications.figures import AXES_OF, COLOURS, accuracy_axis, draw_curves, legend_below, new_figure, norm_axis
 from publications.moo_methods import KAPPA, NORM_RATE
 from publications.tables import StudyTable, Tables
 from publications.texts import percent
@@ -93,7 +93,7 @@ def draw_norms_of_rates(tables: Tables) -> Figure:
         lines = [(f"κ = {kappa}", {KAPPA: float(kappa), NORM_RATE: middle}) for kappa in sweep.levels(KAPPA)]
         draw_curves(axes, sweep, lines, NORM)
         axes.set_title(f"{RATES[sweep.name][1]}, η_C = {middle:g}", fontsize=8)
-        axes.set_ylim(bottom=0)
+        norm_axis(axes)
         axes.xaxis.get_major_locator().set_params(integer=True)
     panels[0][0].set_ylabel(AXES_OF[NORM][0], fontsize=8)
     legend_below(figure, panels[0][0])

@@ -128,6 +128,8 @@ CASES = [
     *islice(drawn(), 40),
 ]
 
+FEW_OF_BOTH = Case((3, 3), (2, 2), ONE, ONE, 3, 4, (5, 5), 3, 32)
+
 
 @compiled_only
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -263,10 +265,35 @@ def test_layers_take_them_where_they_are_faster() -> None:
     many_positions = torch.zeros(2, 16, 32, 32)
     assert second.sums_directly(many_positions) is None
     assert second.sums_directly(many_positions, by_sample=True) is not None
+    of_one_place = Conv2d(16, 32, KernelGeometry(ONE, ONE, (0, 0), ONE), True)
+    assert of_one_place.sums_directly(many_positions, by_sample=True) is None
+
+
+def test_pixels_that_stay_in_the_cache_are_not_copied() -> None:
+    lying, driven_out = (direct._stays_in_cache(case.images, case.channels) for case in CASES[1:3])
+    assert lying and not driven_out
+    assert direct._stays_in_cache(normal(1, 20, 1, 28, 28).contiguous(), 1)
+    assert not direct._stays_in_cache(normal(1, 20, 50, 28, 28), 1)  # pixels of other clients between
 
 
 @compiled_only
-@pytest.mark.parametrize("case", [CASES[0], CASES[1], CASES[3]], ids=str)
+def test_numbers_of_other_types_are_refused() -> None:
+    case = CASES[0]
+    for images, kernels, biases in (
+        (case.images.double(), case.kernels, case.biases),
+        (case.images, case.kernels.bfloat16(), case.biases),
+        (case.images, case.kernels, case.biases.double()),
+    ):
+        with pytest.raises(TypeError, match="float32"):
+            case.sums().convolved(images, kernels, biases)
+    with pytest.raises(TypeError, match="float32"):
+        case.sums().image_derivatives(case.delta.double(), case.kernels, case.image)
+    with pytest.raises(TypeError, match="float32"):
+        case.sums().kernel_derivatives(case.images, case.delta.bfloat16(), case.clients)
+
+
+@compiled_only
+@pytest.mark.parametrize("case", [CASES[0], CASES[1], CASES[3], FEW_OF_BOTH], ids=str)
 def test_a_layer_has_all_derivatives(case: Case) -> None:
     layer, weights = Conv2d(case.channels, case.filters, case.geometry, True), [case.kernels, case.biases]
     outputs, saved = layer.forward(weights, case.images)
@@ -284,8 +311,10 @@ def test_a_layer_has_all_derivatives(case: Case) -> None:
     layer.add_weighted_gradients(saved, case.delta, [shares, shares], into, 0.0)
     for found, gradients in zip(into, of_samples, strict=True):
         assert error(found, torch.einsum("kb,kb...->k...", shares.double(), gradients.double())) < TOLERANCE
+    weighted = layer.weighted(case.delta, shares)
+    assert torch.equal(into[0], case.sums().kernel_derivatives(case.images, weighted, case.clients))
     held = layer.held_gradients(saved, case.delta)
-    assert (held is None) == (case == CASES[1])  # of few positions
+    assert (held is None) == (case in {CASES[1], FEW_OF_BOTH})  # of few positions
     for gradients, rows in zip(of_samples, held or [], strict=held is not None):
         assert error(rows.arranged(rows.rows), gradients) < TOLERANCE
     products = sum(layer.inner_products(saved, case.delta, weights))
@@ -332,3 +361,4 @@ def test_first_layers_take_samples_as_they_lie() -> None:
         expected = torch.stack([model.logits(own, samples) for own, samples in zip(parameters, inputs, strict=True)])
         torch.testing.assert_close(outputs, expected, rtol=1e-4, atol=1e-5)
         assert isinstance(saved[1][3], DirectSums)
+        assert not saved[1][0].is_contiguous(memory_format=torch.channels_last)

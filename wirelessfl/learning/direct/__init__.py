@@ -18,13 +18,15 @@ from torch.nn import functional
 from wirelessfl.kernels import POINTER, library_beside, loaded
 from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 
-__all__ = ["DirectSums", "direct_sums"]
+__all__ = ["VECTOR", "DirectSums", "direct_sums"]
 
 LIBRARY = library_beside(__file__)
 
 aten = torch.ops.aten
 
-_VECTOR = 16
+VECTOR = 16
+"""Filters, and channels of derivatives by images, that are taken at once."""
+
 _CACHE = 2**17  # numbers
 _POSITIONS = 128  # that are enough at once
 # Of the first cache the bytes in a line, the sets of lines, and the lines in a set, of which some processors have 12
@@ -36,7 +38,7 @@ class DirectSums:
     """Convolutions of k clients, of images (B, k · C, H, W) and kernels (k, O, C, kh, kw) in float32.
 
     O is a multiple of 16. Images may lie in memory in any order; derivatives by outputs are given in channels-last
-    memory, and copied where they are taken in another.
+    memory, and copied where they are taken in another. All are on a CPU in float32.
 
     Attributes:
         library: The compiled kernel.
@@ -48,10 +50,11 @@ class DirectSums:
 
     def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
         """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""
+        _require_float32(images, kernels, *(() if biases is None else (biases,)))
         kernels = _by_client(kernels)
         biases = biases if biases is None or biases.stride(1) == 1 else biases.contiguous()
         out = _empty(images, kernels.shape[0] * kernels.shape[1], self.geometry.positions(images.shape[2:]))
-        plan, room = self._plan(images, kernels, biases)
+        plan, room = self._plan(images, kernels, biases, some_samples=self._some(len(images), images.shape[2:]))
         of_biases = None if biases is None else biases.data_ptr()
         pointers = images.data_ptr(), kernels.data_ptr(), of_biases, out.data_ptr(), room.data_ptr()
         self.library.wirelessfl_convolve_directly(plan, *pointers)
@@ -59,9 +62,10 @@ class DirectSums:
 
     def image_derivatives(self, delta: Tensor, kernels: Tensor, image: Pair) -> Tensor:
         """(B, k · C, *image) derivatives by the images, of those by the outputs."""
+        _require_float32(delta, kernels)
         delta, kernels = _channels_last(delta), _by_client(kernels)
         out = _empty(delta, kernels.shape[0] * kernels.shape[2], image)
-        plan, room = self._plan(out, kernels)
+        plan, room = self._plan(out, kernels, some_samples=self._some(len(out), image), whole_vectors=True)
         pointers = (numbers.data_ptr() for numbers in (delta, kernels, out, room))
         self.library.wirelessfl_derive_by_images(plan, *pointers)
         return out
@@ -75,37 +79,49 @@ class DirectSums:
             clients: k.
             by_sample: Whether they are not summed over the samples, but (k, B, O, C, kh, kw).
         """
+        _require_float32(images, delta)
         delta = _channels_last(delta)
         samples = (len(images),) if by_sample else ()
         shape = delta.shape[1] // clients, images.shape[1] // clients, *self.geometry.size
         gradients = images.new_empty(clients, *samples, *shape)
-        plan, room = self._plan(images, gradients if not by_sample else gradients[:, 0], by_sample=by_sample)
+        own = gradients[:, 0] if by_sample else gradients
+        plan, room = self._plan(images, own, some_samples=1 if by_sample else len(images), by_sample=by_sample)
         pointers = (numbers.data_ptr() for numbers in (images, delta, gradients, room))
         self.library.wirelessfl_derive_by_kernels(plan, *pointers)
         return gradients
 
     def _plan(
-        self, images: Tensor, kernels: Tensor, biases: Tensor | None = None, *, by_sample: bool = False
+        self,
+        images: Tensor,
+        kernels: Tensor,
+        biases: Tensor | None = None,
+        *,
+        some_samples: int,
+        whole_vectors: bool = False,
+        by_sample: bool = False,
     ) -> tuple[ctypes.Array[ctypes.c_int64], Tensor]:
         # The argument of the kernel in C, field by field, and room for its tables and copies
         at, (samples, _, height, width), (clients, filters, channels) = self.geometry, images.shape, kernels.shape[:3]
         rows, columns = at.positions((height, width))
-        lanes = -(-channels // _VECTOR) * _VECTOR
-        taps, positions = math.prod(at.size) * lanes, rows * columns
+        lanes = -(-channels // VECTOR) * VECTOR if whole_vectors else channels
+        taps, positions = math.prod(at.size) * lanes, some_samples * rows * columns
+        in_place = at.padding == (0, 0) and lanes == channels and _stays_in_cache(images, channels)
         pixels = (height + 2 * at.padding[0]) * (width + 2 * at.padding[1]) * lanes
-        some_samples = 1 if by_sample else max(1, min(samples, _POSITIONS // positions))
-        some_clients = max(1, min(clients, _CACHE // (taps * filters + some_samples * pixels)))
-        in_place = at.padding == (0, 0) and _stays_in_cache(images, channels)
-        by_client = kernels.stride(0), 0 if biases is None else biases.stride(0)
+        copied = 0 if in_place else some_samples * pixels
+        some_clients = max(1, min(clients, _CACHE // (taps * filters + copied)))
         by_client = kernels.stride(0), 0 if biases is None else biases.stride(0)
         plan = (
             *(clients, samples, some_clients, some_samples, channels, height, width, *at.padding, filters),
             *(rows, columns, *at.size, *at.stride, *at.dilation, *by_client, by_sample, in_place),
             *(images.stride(0), channels * images.stride(1), *images.stride()[1:]),
         )
-        offsets = 2 * some_samples * positions + taps + max(taps, filters)  # each takes as much as two numbers
-        room = images.new_empty(2 * offsets + some_clients * (taps * filters + some_samples * pixels))
+        offsets = 2 * (positions + taps) + max(taps, filters)  # each takes as much as two numbers
+        room = images.new_empty(2 * offsets + some_clients * (taps * filters + copied))
         return (ctypes.c_int64 * len(plan))(*plan), room
+
+    def _some(self, samples: int, image: Sequence[int]) -> int:
+        # Of which a client has enough positions to fill the registers
+        return max(1, min(samples, _POSITIONS // math.prod(self.geometry.positions(image))))
 
 
 def direct_sums(
@@ -120,7 +136,7 @@ def direct_sums(
         channels: C.
         filters: O.
     """
-    if filters % _VECTOR or min(samples, channels, filters, *geometry.positions(image)) < 1:
+    if filters % VECTOR or min(samples, channels, filters, *geometry.positions(image)) < 1:
         return None
     library = kernel()
     return None if library is None else DirectSums(library, geometry)
@@ -157,6 +173,12 @@ def _compiled_agrees(library: ctypes.CDLL) -> bool:
     return all((one - other).norm() < 1e-5 * other.norm() for one, other in found)
 
 
+def _require_float32(*operands: Tensor) -> None:
+    # The kernel reads memory as such
+    if any(operand.dtype != torch.float32 for operand in operands):
+        raise TypeError("direct sums are for numbers in float32")
+
+
 def _empty(like: Tensor, channels: int, size: Pair) -> Tensor:
     shape = len(like), channels, *size
     return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=torch.channels_last)
@@ -169,8 +191,8 @@ def _stays_in_cache(images: Tensor, channels: int) -> bool:
     if column == 1 == channels:
         return True
     sets = _SETS // math.gcd(4 * column // _LINE, _SETS)
-    whole_lines = channel == 1 and channels % _VECTOR == 0 and column % _VECTOR == 0
-    return whole_lines and height * width * channels // _VECTOR <= _WAYS * sets
+    whole_lines = channel == 1 and channels % VECTOR == 0 and column % VECTOR == 0
+    return whole_lines and height * width * channels // VECTOR <= _WAYS * sets
 
 
 def _by_client(kernels: Tensor) -> Tensor:

@@ -2,10 +2,13 @@
  *
  * Where the kernels lie on the images is a table of offsets, so that no patches are copied. Images that need padding, or whose
  * pixels would drive each other from the cache, are copied side by side, those of some clients at a time. All three are sums of
- * products of a number of one operand with some vectors of another, added one after the other with a single rounding, so that all
- * processors round alike. On a processor without instructions for that nothing is written. */
+ * products of a number of one operand with some vectors of another. Products are added one after the other with a single rounding,
+ * at most LONGEST of them; then these sums are added up. So all processors round alike. On a processor without instructions for
+ * that nothing is written. */
 
 #include "../../kernels/processors.h"
+
+#define LONGEST 384 /* products in a running sum: long ones lose more to rounding */
 
 /* Where images (samples, clients, channels, height, width) lie: how many numbers neighbours along each axis are apart. */
 typedef struct {
@@ -14,8 +17,8 @@ typedef struct {
 
 /* Images with their padding, outputs (samples, rows, columns, clients, filters) and kernels (filters, channels, high, wide) with
  * their stride and dilation. Kernels and biases of clients are `client` and `biases` numbers apart; `some_clients` and of these
- * `some_samples` are taken at once. Derivatives by the kernels are summed over the samples, or are (clients, samples, filters,
- * channels, high, wide). Images without padding may be taken where they lie. */
+ * `some_samples` are taken at once: all for derivatives by the kernels, or one where these are (clients, samples, filters,
+ * channels, high, wide) and not summed over the samples. Images without padding may be taken where they lie. */
 typedef struct {
     int64_t clients, samples, some_clients, some_samples;
     int64_t channels, height, width, above, beside;
@@ -33,17 +36,22 @@ typedef struct {
 /* Room for the images of a part, with padding and zero elsewhere, and for the kernels of its clients, `kernel` numbers each.
  * `pixels` is where a kernel begins at each position of some samples, `taps` where its numbers are from there on, in the order
  * (high, wide, channels), with so many `lanes` for the channels; `outputs` is where the outputs are, and `rows` where those of a
- * product. Kernels are in panels of so many filters. */
+ * product. Kernels are in panels of so many filters, `order` is where the numbers (channels, high, wide) of a filter are in them. */
 typedef struct {
     int64_t positions, places, lanes, kernel, panel, in_place;
     steps images;
-    int64_t *pixels, *outputs, *taps, *rows;
+    int64_t *pixels, *outputs, *taps, *order, *rows;
     float *room, *kernels;
 } tables;
 
 INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
 
 INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
+
+/* Products in the next running sum, of those that are left: as matrix products of MKL have it, the last two are of equal length. */
+INLINED int64_t running(int64_t left) {
+    return left > 2 * LONGEST ? LONGEST : left > LONGEST ? (left + 1) / 2 : left;
+}
 
 /* The tables in `room`, with so many lanes for the channels. */
 static tables tables_in(const convolution *of, int64_t lanes, void *room) {
@@ -57,7 +65,8 @@ static tables tables_in(const convolution *of, int64_t lanes, void *room) {
     at.pixels = room;
     at.outputs = at.pixels + positions;
     at.taps = at.outputs + positions;
-    at.rows = at.taps + taps;
+    at.order = at.taps + taps;
+    at.rows = at.order + taps;
     at.room = (float *)(at.rows + larger(taps, of->filters));
     at.kernels = at.room + (at.in_place ? 0 : of->some_clients * of->some_samples * image);
     for (int64_t position = 0; position < positions; position++) {
@@ -68,8 +77,10 @@ static tables tables_in(const convolution *of, int64_t lanes, void *room) {
     for (int64_t tap = 0; tap < taps; tap++) {
         const int64_t row = tap / lanes / of->wide * of->below, column = tap / lanes % of->wide * of->next;
         at.taps[tap] = row * at.images.row + column * at.images.column + tap % lanes * at.images.channel;
+        at.order[tap % lanes * at.places + tap / lanes] = tap * at.panel;
     }
-    for (float *number = at.room; number < at.kernels; number++) *number = 0;
+    if (of->above || of->beside)
+        for (float *number = at.room; number < at.kernels; number++) *number = 0;
     return at;
 }
 
@@ -139,15 +150,6 @@ static void kernels_in(const convolution *of, const tables *at, const float *num
             for (int64_t place = 0; place < at->places; place++)
                 for (int64_t filter = 0; filter < panel; filter++)
                     panels[(place * channels + channel) * panel + filter] = numbers[filter * taps + channel * at->places + place];
-}
-
-/* The same back, filter by filter: other orders take longer to write. */
-static void kernels_out(const convolution *of, const tables *at, const float *panels, float *numbers) {
-    const int64_t channels = of->channels, taps = at->places * channels, panel = at->panel;
-    for (int64_t filter = 0; filter < of->filters; filter++)
-        for (int64_t channel = 0; channel < channels; channel++)
-            for (int64_t place = 0; place < at->places; place++)
-                *numbers++ = panels[(filter / panel * taps + place * channels + channel) * panel + filter % panel];
 }
 
 /* The kernels of a client as (high, wide, filters, lanes), zero where there is no channel. */

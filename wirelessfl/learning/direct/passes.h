@@ -1,13 +1,10 @@
 /* Direct sums of one kind of processor; the including file has defined its vectors, see there. */
 
 #define ROWS (REGISTERS / 4) /* of two vectors, which stay in the registers */
-#define SET 0
-#define ADD 1 /* to what is there, behind all products */
-#define CONTINUE 2 /* what is there, before all products */
 
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
- * `width` numbers apart, put at out + to[row] with `biases` if there are any. The second vector is `beside` numbers behind the
- * first, in the sum `apart`. */
+ * `width` numbers apart, put at out + to[row] with `biases` if there are any. Of two vectors the second is `beside` numbers behind
+ * the first, in the sum `apart`. */
 typedef struct {
     int64_t rows, depth;
     const float *left;
@@ -20,17 +17,15 @@ typedef struct {
     const float *biases;
 } NAMED(product);
 
-/* Of its rows from `first` on, `rows` at most, `across` vectors. */
-FUNCTION void NAMED(sum_block)(const int rows, const int across, const int how, int64_t first, const NAMED(product) *of) {
+/* One running sum of its rows from `first` on, `rows` at most, of `across` vectors; added to what is there, or put there. */
+FUNCTION void NAMED(sum_block)(const int rows, const int across, const int adds, int64_t first, const NAMED(product) *of) {
     vector sums[ROWS][2];
     const float *row_of[ROWS], *right = of->right;
     const int64_t count = of->rows - first, *along = of->along;
     for (int row = 0; row < rows; row++) {
-        const int64_t at = first + smaller(row, count - 1); /* the last row again where there are no more */
-        row_of[row] = of->left + of->down[at];
+        row_of[row] = of->left + of->down[first + smaller(row, count - 1)]; /* the last row again where there are no more */
         __asm__("" : "+r"(row_of[row])); /* each a register of its own: offsets from `left` would not all find one */
-        const float *place = of->out + of->to[at];
-        for (int n = 0; n < across; n++) sums[row][n] = how == CONTINUE ? LOAD(place + n * of->apart) : ALL(0);
+        for (int n = 0; n < across; n++) sums[row][n] = ALL(0);
     }
     for (int64_t k = 0; k < of->depth; k++, right += of->width) {
         const int64_t at = along[k];
@@ -45,34 +40,37 @@ FUNCTION void NAMED(sum_block)(const int rows, const int across, const int how, 
         if (row < count)
             for (int n = 0; n < across; n++) {
                 float *place = of->out + of->to[first + row] + n * of->apart;
-                if (how == ADD) STORE(place, LOAD(place) + sums[row][n]);
+                if (adds) STORE(place, LOAD(place) + sums[row][n]);
                 else STORE(place, of->biases ? sums[row][n] + LOAD(of->biases + n * VECTOR) : sums[row][n]);
             }
 }
 
 /* Functions of their own: in one with much else the compiler has no registers left for the loop. */
-#define ALL_ROWS(name, across, how)                                                                      \
-    ALONE void NAMED(name)(const NAMED(product) *of) {                                                  \
-        for (int64_t row = 0; row < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, how, row, of); \
+#define ALL_ROWS(name, across, adds)                                                                      \
+    ALONE void NAMED(name)(const NAMED(product) *of) {                                                   \
+        for (int64_t row = 0; row < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, adds, row, of); \
     }
-ALL_ROWS(set_one, 1, SET)
-ALL_ROWS(set_two, 2, SET)
-ALL_ROWS(add_one, 1, ADD)
-ALL_ROWS(add_two, 2, ADD)
-ALL_ROWS(continue_one, 1, CONTINUE)
-ALL_ROWS(continue_two, 2, CONTINUE)
+ALL_ROWS(put_one, 1, 0)
+ALL_ROWS(put_two, 2, 0)
+ALL_ROWS(add_one, 1, 1)
+ALL_ROWS(add_two, 2, 1)
 #undef ALL_ROWS
 
-FUNCTION void NAMED(sum)(const int how, const int across, const NAMED(product) *of) {
-    if (across == 1) how == SET ? NAMED(set_one)(of) : how == ADD ? NAMED(add_one)(of) : NAMED(continue_one)(of);
-    else how == SET ? NAMED(set_two)(of) : how == ADD ? NAMED(add_two)(of) : NAMED(continue_two)(of);
+/* All running sums, one after the other; added to what is there, or put there. */
+FUNCTION void NAMED(sum)(int adds, const int across, NAMED(product) of) {
+    for (int64_t left = of.depth; left; left -= of.depth, adds = 1) {
+        of.depth = running(left);
+        if (across == 1) adds ? NAMED(add_one)(&of) : NAMED(put_one)(&of);
+        else adds ? NAMED(add_two)(&of) : NAMED(put_two)(&of);
+        of.along += of.depth, of.right += of.depth * of.width;
+    }
 }
 
 /* The same for `columns` numbers beside each other. */
-FUNCTION void NAMED(sum_columns)(const int how, int64_t columns, NAMED(product) of) {
+FUNCTION void NAMED(sum_columns)(int adds, int64_t columns, NAMED(product) of) {
     of.beside = of.apart = VECTOR;
     for (int64_t column = 0; column < columns; column += 2 * VECTOR) {
-        NAMED(sum)(how, columns - column > VECTOR ? 2 : 1, &of);
+        NAMED(sum)(adds, columns - column > VECTOR ? 2 : 1, of);
         of.right += 2 * VECTOR, of.out += 2 * VECTOR;
         if (of.biases) of.biases += 2 * VECTOR;
     }
@@ -88,12 +86,28 @@ ALONE void NAMED(convolve)(const convolution *of, const float *from, const float
             float *panels = at.kernels + client * at.kernel;
             if (some.sample == 0) kernels_in(of, &at, kernels + own * of->client, panels);
             for (int64_t filter = 0; filter < of->filters; filter += at.panel)
-                NAMED(sum_columns)(SET, at.panel, (NAMED(product)){
+                NAMED(sum_columns)(0, at.panel, (NAMED(product)){
                     .rows = some.samples * at.positions, .depth = taps, .left = images + client * at.images.client,
                     .down = at.pixels, .along = at.taps, .right = panels + filter * taps, .width = at.panel,
                     .out = to + outputs_of(of, some, client) + filter, .to = at.outputs,
                     .biases = biases ? biases + own * of->biases + filter : 0});
         }
+    }
+}
+
+/* The kernels of a client in panels, as (filters, channels, high, wide): four by four numbers at once. */
+FUNCTION void NAMED(kernels_out)(const convolution *of, const tables *at, const float *panels, float *numbers) {
+    const int64_t taps = at->places * at->lanes, panel = at->panel, whole = taps / 4 * 4;
+    for (int64_t first = 0; first < of->filters; first += panel, panels += panel * taps, numbers += panel * taps) {
+        for (int64_t tap = 0; tap < whole; tap += 4)
+            for (int64_t filter = 0; filter < panel; filter += 4) {
+                __m128 rows[4];
+                for (int row = 0; row < 4; row++) rows[row] = _mm_loadu_ps(panels + at->order[tap + row] + filter);
+                _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+                for (int row = 0; row < 4; row++) _mm_storeu_ps(numbers + (filter + row) * taps + tap, rows[row]);
+            }
+        for (int64_t tap = whole; tap < taps; tap++)
+            for (int64_t filter = 0; filter < panel; filter++) numbers[filter * taps + tap] = panels[at->order[tap] + filter];
     }
 }
 
@@ -105,16 +119,13 @@ ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const flo
         const float *images = images_in(of, &at, from, some);
         for (int64_t client = 0; client < some.clients; client++) {
             float *panels = at.kernels + client * at.kernel;
-            for (int64_t filter = 0; filter < of->filters; filter += at.panel) {
-                const NAMED(product) sum = {
-                    .rows = taps, .depth = some.samples * at.positions, .left = images + client * at.images.client, .down = at.taps,
-                    .along = at.pixels, .right = deltas + outputs_of(of, some, client) + filter,
-                    .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows};
-                if (some.sample == 0 || of->by_sample) NAMED(sum_columns)(SET, at.panel, sum);
-                else NAMED(sum_columns)(CONTINUE, at.panel, sum);
-            }
+            for (int64_t filter = 0; filter < of->filters; filter += at.panel)
+                NAMED(sum_columns)(0, at.panel, (NAMED(product)){
+                    .rows = taps, .depth = some.samples * at.positions, .left = images + client * at.images.client,
+                    .down = at.taps, .along = at.pixels, .right = deltas + outputs_of(of, some, client) + filter,
+                    .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows});
             const int64_t own = some.client + client, sums = of->by_sample ? own * of->samples + some.sample : own;
-            if (of->by_sample || some.sample + some.samples == of->samples) kernels_out(of, &at, panels, to + sums * at.kernel);
+            NAMED(kernels_out)(of, &at, panels, to + sums * at.kernel);
         }
     }
 }
@@ -148,8 +159,8 @@ ALONE void NAMED(by_images)(const convolution *of, const float *deltas, const fl
                     .out = images + client * at.images.client + at.taps[place * lanes], .to = at.pixels};
                 if (two && place % of->wide + 1 < of->wide) {
                     sum.beside = of->filters * lanes, sum.apart = of->next * at.images.column, place++;
-                    NAMED(sum)(ADD, 2, &sum);
-                } else NAMED(sum_columns)(ADD, lanes, sum);
+                    NAMED(sum)(1, 2, sum);
+                } else NAMED(sum_columns)(1, lanes, sum);
             }
         }
         images_out(of, &at, to, some);
@@ -157,6 +168,3 @@ ALONE void NAMED(by_images)(const convolution *of, const float *deltas, const fl
 }
 
 #undef ROWS
-#undef SET
-#undef ADD
-#undef CONTINUE

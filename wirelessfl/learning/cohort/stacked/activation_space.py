@@ -20,10 +20,9 @@ from wirelessfl.learning.cohort.gradients import add_product, add_to
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
-from wirelessfl.learning.cohort.stacked.layers import Layer, Weights
+from wirelessfl.learning.cohort.stacked.layers import FLOPS_PER_ELEMENT, Layer, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, views
 
-_FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
 _LARGE = 2**18  # weights of a layer that a cache of a core does not hold beside gradient and images
 _PASSES = 7  # over weights, gradient and update in a step: two products, accumulation, optimizer
 
@@ -144,9 +143,9 @@ def _pays_off(shape: Sequence[int], batch: int, steps: int) -> bool:
     weights, rows = outputs * inputs, batch * steps
     if weights < _LARGE:
         return False
-    direct = steps * weights * (6 * batch + _PASSES * _FLOPS_PER_ELEMENT)
-    once = weights * (2 * rows + _FLOPS_PER_ELEMENT)
-    step = 4 * batch * weights + rows * (2 * batch * (inputs + outputs) + 3 * _FLOPS_PER_ELEMENT * outputs)
+    direct = steps * weights * (6 * batch + _PASSES * FLOPS_PER_ELEMENT)
+    once = weights * (2 * rows + FLOPS_PER_ELEMENT)
+    step = 4 * batch * weights + rows * (2 * batch * (inputs + outputs) + 3 * FLOPS_PER_ELEMENT * outputs)
     return once + steps * step < direct
 
 

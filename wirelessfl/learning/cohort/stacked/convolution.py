@@ -20,9 +20,15 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.cohort.patches import patches_of, sums_over_patches
-from wirelessfl.learning.cohort.stacked.layers import HeldGradients, TrainedLayer, Weights, squared_norm
+from wirelessfl.learning.cohort.stacked.layers import (
+    FLOPS_PER_ELEMENT,
+    HeldGradients,
+    TrainedLayer,
+    Weights,
+    squared_norm,
+)
 from wirelessfl.learning.cohort.stacked.spatial import aten, split_channels, weighted_images
-from wirelessfl.learning.direct import DirectSums, direct_sums
+from wirelessfl.learning.direct import VECTOR, DirectSums, direct_sums
 from wirelessfl.learning.kernel_geometry import KernelGeometry
 from wirelessfl.learning.layout import arranged
 from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
@@ -49,7 +55,7 @@ class Conv2d(TrainedLayer):
     """Convolution with kernels (k, O, C, kh, kw) and biases (k, O).
 
     ``saved`` are the images (B, k · C, H, W), the kernels (k, O, C, kh, kw) or (k · O, C, kh, kw), of products on a CPU
-    the patches (k, B, P, kh · kw · C), and the minimal filtering where it is taken.
+    the patches (k, B, P, kh · kw · C), and the minimal filtering or the direct sums where they are taken.
     """
 
     channels: int
@@ -90,7 +96,9 @@ class Conv2d(TrainedLayer):
         if not _in_full_precision_on_host(images):
             return None
         positions = math.prod(self.geometry.positions(images.shape[2:]))
-        if not by_sample and self.channels > _FEW_CHANNELS[self.multiplies_patches(images, positions)]:
+        few = self.channels <= _FEW_CHANNELS[self.multiplies_patches(images, positions)]
+        copies = self.geometry.size != (1, 1)  # patches of a kernel of one place are the images themselves
+        if not few and not (by_sample and copies):
             return None
         return direct_sums(self.geometry, len(images), images.shape[2:], self.channels, self.filters)
 
@@ -130,12 +138,12 @@ class Conv2d(TrainedLayer):
     @override
     def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         images, kernels = (operand.to(delta.dtype) for operand in (saved[0], saved[1]))
-        if (compiled := saved[3]) is not None:
+        if (compiled := saved[3]) is not None and self.channels >= VECTOR:  # of fewer most lanes would be empty
             size = images.shape[2], images.shape[3]
             return compiled.image_derivatives(delta.float(), kernels.float(), size)
         if not self.multiplies_patches(delta, delta.shape[2:].numel()):
-            return self._grouped_derivative(images, kernels, delta, 0)
-        of_clients = kernels.view(-1, self.filters, *kernels.shape[1:])
+            return self._grouped_derivative(arranged(images, torch.channels_last), kernels, delta, 0)
+        of_clients = kernels.reshape(-1, self.filters, *kernels.shape[-3:])
         by_patch = torch.bmm(self._by_position(delta).flatten(1, 2), self._by_place(of_clients))
         values = by_patch.view(len(by_patch), len(delta), *delta.shape[2:], *self.geometry.size, self.channels)
         height, width = images.shape[2:]
@@ -178,8 +186,8 @@ class Conv2d(TrainedLayer):
 
     @override
     def held_gradients(self, saved: _Pass, delta: Tensor) -> list[HeldGradients] | None:
-        """Where they are fewer numbers than the patches."""
-        if not holds(delta) or delta.shape[2:].numel() <= self.filters:
+        """Where that takes less time than Gram matrices and the second pass, by counting operations."""
+        if not holds(delta) or not self._pays_to_hold(delta.shape[2:].numel()):
             return None
         images = saved[0]
         compiled = self.filters_minimally(images, by_sample=True) or self.sums_directly(images, by_sample=True)
@@ -188,8 +196,17 @@ class Conv2d(TrainedLayer):
         clients, shape = images.shape[1] // self.channels, (self.filters, self.channels, *self.geometry.size)
         of_kernels = compiled.kernel_derivatives(images, delta, clients, by_sample=True).flatten(2)
         held = [HeldGradients(of_kernels, lambda rows: rows.view(*rows.shape[:-1], *shape))]
-        of_biases = split_channels(delta, clients).sum((3, 4)).transpose(0, 1)
-        return [*held, HeldGradients(of_biases, lambda rows: rows)] if self.has_bias else held
+        return [*held, self._held_biases(self._by_position(delta).contiguous())] if self.has_bias else held
+
+    def _held_biases(self, outputs: Tensor) -> HeldGradients:
+        # Of derivatives by the outputs (k, B, P, O)
+        return HeldGradients(outputs.sum(2), lambda rows: rows)
+
+    def _pays_to_hold(self, positions: int) -> bool:
+        # Gradients are formed instead of summed, written once and read twice; patches are written and read once
+        inputs = self.channels * math.prod(self.geometry.size)
+        gram = 2 * positions**2 * (self.filters + inputs) + 2 * FLOPS_PER_ELEMENT * positions * inputs
+        return gram > 3 * FLOPS_PER_ELEMENT * self.filters * inputs
 
     @override
     def squared_norms(self, saved: _Pass, delta: Tensor) -> list[Tensor]:
@@ -223,7 +240,7 @@ class Conv2d(TrainedLayer):
         outputs, patches = self._by_position(delta[part]).contiguous(), self._patches_of(saved, part)
         of_kernel = torch.matmul(outputs.transpose(2, 3), patches).flatten(2)
         held = [HeldGradients(of_kernel, lambda rows: self._as_kernels(rows.view(*rows.shape[:-1], self.filters, -1)))]
-        return [*held, HeldGradients(outputs.sum(2), lambda rows: rows)] if self.has_bias else held
+        return [*held, self._held_biases(outputs)] if self.has_bias else held
 
     def _patches_of(self, saved: _Pass, part: slice) -> Tensor:
         images, _, patches, _ = saved

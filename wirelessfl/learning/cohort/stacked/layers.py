@@ -18,6 +18,10 @@ Saved: TypeAlias = Any  # what a layer keeps from forward for backward; its own 
 Weights: TypeAlias = Sequence[Tensor]  # its parameters (k, *shape), in the module's order
 
 
+FLOPS_PER_ELEMENT = 25
+"""Operations of a matrix product that take as long as a pass over one number in memory."""
+
+
 class HeldGradients(NamedTuple):
     """Per-sample gradients by one parameter that are held between their norms and their weighted sum.
 

@@ -20,10 +20,9 @@ from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.gradients import add_product, add_to
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
-from wirelessfl.learning.cohort.stacked.layers import Layer, Weights
+from wirelessfl.learning.cohort.stacked.layers import FLOPS_PER_ELEMENT, Layer, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, views
 
-_FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
 # With fewer, a product for each client is faster than a long, thin one for all: measured by a quarter for 10 outputs,
 # and slower for 196.
 _FEW_OUTPUTS = 32
@@ -110,9 +109,9 @@ class SampleSpace:
         samples, steps = data.own_rows.shape[1], len(data.batches)
         batch = max((step.rows.shape[1] for step in data.batches), default=1)
         weights = outputs * inputs
-        direct = steps * weights * (4 * batch + 2 * _FLOPS_PER_ELEMENT)
+        direct = steps * weights * (4 * batch + 2 * FLOPS_PER_ELEMENT)
         once = 4 * samples * weights + 2 * samples**2 * inputs * (steps > 1)
-        step = samples * outputs * (2 * batch * (steps > 1) + 3 * _FLOPS_PER_ELEMENT)
+        step = samples * outputs * (2 * batch * (steps > 1) + 3 * FLOPS_PER_ELEMENT)
         return once + steps * step < direct
 
     def models(self, start: Tensor, data: BlockData, correction: Tensor | None = None) -> LocalModels:
