@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from publications.effects import MissingRuns
 from publications.figures import AXES_OF, COLOURS, accuracy_axis, draw_curves, legend_below, new_figure, norm_axis
 from publications.moo_methods import KAPPA, NORM_RATE
+from publications.studies import Size
 from publications.tables import StudyTable, Tables
 from publications.texts import percent
 
@@ -35,8 +36,12 @@ SETTINGS = 9
 """Three κ and three η_C in each sweep."""
 
 
-def chosen_rates(sweep: StudyTable) -> dict[str, str]:
-    """κ and η_C with the largest mean validation accuracy; of equal ones the first.
+CHOOSING: Size = "small"
+"""The size whose sweeps choose: larger ones take the same κ, and an η_C that moves C as far in a run."""
+
+
+def best_rates(sweep: StudyTable) -> list[dict[str, str]]:
+    """κ and η_C with the largest mean validation accuracy, several if they are equal.
 
     Raises:
         MissingRuns: the sweep has not ended.
@@ -45,7 +50,13 @@ def chosen_rates(sweep: StudyTable) -> dict[str, str]:
     if len(points) < SETTINGS:
         raise MissingRuns(f"the sweep {sweep.name} has not ended")
     means = [float(sweep.band(JUDGED, point).mean[0]) for point in points]
-    return points[int(np.argmax(means))]
+    return [point for point, mean in zip(points, means, strict=True) if mean == max(means)]
+
+
+def marked_rates(tables: Tables, sweep: StudyTable) -> tuple[str, list[dict[str, str]]]:
+    """What is said of some κ and η_C of a sweep: the first of the best ones where it chooses, else all of these."""
+    best = best_rates(sweep)
+    return ("chosen", best[:1]) if tables.about["size"] == CHOOSING else ("best", best)
 
 
 def rates_rows(tables: Tables) -> list[dict[str, Any]]:
@@ -55,7 +66,7 @@ def rates_rows(tables: Tables) -> list[dict[str, Any]]:
         if name not in tables.studies:
             continue
         sweep = tables.studies[name]
-        chosen = chosen_rates(sweep)
+        word, marked = marked_rates(tables, sweep)
         for point in sweep.points():
             found = sweep.band(JUDGED, point)
             rows.append(
@@ -64,7 +75,7 @@ def rates_rows(tables: Tables) -> list[dict[str, Any]]:
                     "κ": point[KAPPA],
                     "η_C": point[NORM_RATE],
                     "validation accuracy": percent(float(found.mean[0]), float(found.half_width[0])),
-                    "": "chosen" if point == chosen else "",
+                    "": word if point in marked else "",
                 }
             )
     return rows
@@ -75,7 +86,7 @@ def draw_rates(tables: Tables) -> Figure:
     sweeps = _ended(tables)
     figure, panels = new_figure(len(sweeps))
     for axes, sweep in zip(panels[0], sweeps, strict=True):
-        _draw_accuracy(axes, sweep)
+        _draw_accuracy(axes, sweep, marked_rates(tables, sweep)[1])
         axes.set_title(RATES[sweep.name][1], fontsize=8)
     accuracy_axis(panels[0][0])
     panels[0][0].set_ylabel("validation accuracy (%)", fontsize=8)
@@ -105,12 +116,11 @@ def _ended(tables: Tables) -> list[StudyTable]:
     if not found:
         raise MissingRuns("no sweep of κ and η_C has run")
     for sweep in found:
-        chosen_rates(sweep)
+        best_rates(sweep)
     return found
 
 
-def _draw_accuracy(axes: Axes, sweep: StudyTable) -> None:
-    chosen = chosen_rates(sweep)
+def _draw_accuracy(axes: Axes, sweep: StudyTable, marked: Sequence[Mapping[str, str]]) -> None:
     rates = sweep.levels(NORM_RATE)
     for at, kappa in enumerate(sweep.levels(KAPPA)):
         bands = [sweep.band(JUDGED, {KAPPA: float(kappa), NORM_RATE: float(rate)}) for rate in rates]
@@ -126,9 +136,10 @@ def _draw_accuracy(axes: Axes, sweep: StudyTable) -> None:
             linewidth=1.0,
             label=f"κ = {kappa}",
         )
-        if kappa == chosen[KAPPA]:
-            best = rates.index(chosen[NORM_RATE])
-            height = 100 * float(bands[best].mean[0])
-            axes.plot([places[best]], [height], "o", markersize=11, markerfacecolor="none", color="0.5")
+        for point in marked:
+            if kappa == point[KAPPA]:
+                best = rates.index(point[NORM_RATE])
+                height = 100 * float(bands[best].mean[0])
+                axes.plot([places[best]], [height], "o", markersize=11, markerfacecolor="none", color="0.5")
     axes.set_xscale("log")
     axes.set_xlabel("η_C", fontsize=8)

@@ -10,11 +10,13 @@ from typing import cast
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
 
 import wirelessfl as wfl
 from publications.catalogue import find_paper, study_file
 from publications.claims import Outcome, judge
 from publications.effects import MissingRuns
+from publications.figures import norm_axis
 from publications.levels import DATASET
 from publications.long_table import long_table
 from publications.moo import MULTI_OBJECTIVE
@@ -22,7 +24,7 @@ from publications.moo_claims import table_iii_rows
 from publications.moo_methods import EPSILON, KAPPA, MECHANISM, METHODS, NORM_RATE
 from publications.moo_numbers import TABLE_III
 from publications.moo_page import largest_norm, mean_norm
-from publications.moo_rates import RATES, chosen_rates, draw_rates, rates_rows
+from publications.moo_rates import CHOOSING, RATES, best_rates, draw_rates, rates_rows
 from publications.results import read_results
 from publications.tables import RunRow, StudyTable, Tables, value_of
 from wirelessfl.learning import Population
@@ -196,6 +198,17 @@ def test_the_norm_over_the_rounds_is_mean_and_largest_of_the_clients(tmp_path: P
     assert np.all(largest > mean)
 
 
+@pytest.mark.parametrize(("largest", "scale"), [(999.0, "linear"), (1e3, "log"), (1e26, "log")])
+def test_norms_are_logarithmic_where_one_runs_away(largest: float, scale: str) -> None:
+    axes = Figure().add_subplot()
+    axes.plot([0.0, 1.0])
+    axes.plot([2.0, largest])
+    norm_axis(axes)
+    assert axes.get_yscale() == scale
+    bottom, top = axes.get_ylim()
+    assert top > largest and (bottom == 0 if scale == "linear" else 0 < bottom < 1)
+
+
 # --- kappa and eta_C -------------------------------------------------------------------------------------------------
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -219,7 +232,7 @@ def sweep_of(accuracies: dict[tuple[str, str], float]) -> StudyTable:
 def test_validation_samples_choose_the_rates_of_the_norm() -> None:
     found = {(kappa, rate): 0.5 for kappa in ("0.01", "0.1", "1") for rate in ("0.0001", "0.001", "0.01")}
     sweep = sweep_of({**found, ("0.01", "0.001"): 0.6})
-    assert chosen_rates(sweep) == {KAPPA: "0.01", NORM_RATE: "0.001"}
+    assert best_rates(sweep) == [{KAPPA: "0.01", NORM_RATE: "0.001"}]
     rows = rates_rows(Tables({"size": "small"}, {"rates": sweep}))
     assert [row[""] for row in rows] == ["", "chosen", *[""] * 7]
     assert rows[1]["validation accuracy"].startswith("60.0 ±")
@@ -227,25 +240,31 @@ def test_validation_samples_choose_the_rates_of_the_norm() -> None:
     assert [axes.get_title() for axes in figure.axes] == ["as published"]
 
 
+def test_larger_sizes_do_not_choose_and_say_what_is_best() -> None:
+    found = {(kappa, rate): 0.0 for kappa in ("0.01", "0.1", "1") for rate in ("0.0001", "0.001", "0.01")}
+    sweep = sweep_of({**found, ("0.01", "0.0001"): 0.1135, ("1", "0.0001"): 0.1135})
+    for size, words in (("medium", ["best", *[""] * 5, "best", "", ""]), ("small", ["chosen", *[""] * 8])):
+        tables = Tables({"size": size}, {"rates": sweep})
+        assert [row[""] for row in rates_rows(tables)] == words
+        rings = [line for line in draw_rates(tables).axes[0].lines if line.get_markersize() == 11]
+        assert len(rings) == sum(word != "" for word in words)
+
+
 def test_a_sweep_that_has_not_ended_chooses_nothing() -> None:
     sweep = sweep_of({("0.01", "0.001"): 0.5, ("0.01", "0.01"): 0.6, ("0.1", "0.001"): 0.4})
     with pytest.raises(MissingRuns, match="rates has not ended"):
-        chosen_rates(sweep)
+        best_rates(sweep)
 
 
 @pytest.mark.parametrize("name", RATES)
 def test_studies_take_the_rates_that_won(name: str) -> None:
     paper = find_paper("moo-adaptive-clipping")
-    results = read_results(paper, RESULTS)
-    for size, tables in results.items():
-        if name not in tables.studies:
-            continue
-        chosen = chosen_rates(tables.studies[name])
-        for run in load_study(study_file(paper, size, paper.study(RATES[name][0]))).runs:
-            assert isinstance(run.scenario.training.privacy, GradientNoise)
-            norm = run.scenario.training.privacy.clipping
-            assert isinstance(norm, MooClip)
-            assert {KAPPA: value_of(norm.kappa), NORM_RATE: value_of(norm.lr)} == chosen
+    chosen = best_rates(read_results(paper, RESULTS)[CHOOSING].studies[name])[0]
+    for run in load_study(study_file(paper, CHOOSING, paper.study(RATES[name][0]))).runs:
+        assert isinstance(run.scenario.training.privacy, GradientNoise)
+        norm = run.scenario.training.privacy.clipping
+        assert isinstance(norm, MooClip)
+        assert {KAPPA: value_of(norm.kappa), NORM_RATE: value_of(norm.lr)} == chosen
 
 
 @pytest.mark.parametrize("name", [study for study, _ in RATES.values()])
