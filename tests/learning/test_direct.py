@@ -7,6 +7,7 @@ off, of some thousand 2⁻²¹. A fault in any of the numbers is far above 2⁻�
 import ctypes
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -69,7 +70,7 @@ class Case(NamedTuple):
     def sums(self, library: ctypes.CDLL | None = None) -> DirectSums:
         library = library or kernel()
         assert library is not None
-        return DirectSums(library, self.geometry)
+        return DirectSums(library, self.geometry, 384)
 
     def by_torch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs and derivatives by images and by kernels, in double precision."""
@@ -248,10 +249,10 @@ def test_a_pixel_that_is_not_finite_stays_where_the_kernel_lies_on_it() -> None:
 @compiled_only
 def test_what_it_does_not_take_is_left_to_torch() -> None:
     geometry = CASES[0].geometry
-    assert direct_sums(geometry, 20, (28, 28), 1, 16) is not None
-    assert direct_sums(geometry, 20, (28, 28), 1, 20) is None
-    assert direct_sums(geometry, 20, (7, 28), 1, 16) is None
-    assert direct_sums(geometry, 0, (28, 28), 1, 16) is None
+    assert direct_sums(geometry, 20, (28, 28), 1, 16, 384) is not None
+    assert direct_sums(geometry, 20, (28, 28), 1, 20, 384) is None
+    assert direct_sums(geometry, 20, (7, 28), 1, 16, 384) is None
+    assert direct_sums(geometry, 0, (28, 28), 1, 16, 384) is None
 
 
 @compiled_only
@@ -312,7 +313,9 @@ def test_a_layer_has_all_derivatives(case: Case) -> None:
     for found, gradients in zip(into, of_samples, strict=True):
         assert error(found, torch.einsum("kb,kb...->k...", shares.double(), gradients.double())) < TOLERANCE
     weighted = layer.weighted(case.delta, shares)
-    assert torch.equal(into[0], case.sums().kernel_derivatives(case.images, weighted, case.clients))
+    sums = layer.sums_directly(case.images)
+    assert sums is not None
+    assert torch.equal(into[0], sums.kernel_derivatives(case.images, weighted, case.clients))
     held = layer.held_gradients(saved, case.delta)
     assert (held is None) == (case in {CASES[1], FEW_OF_BOTH})  # of few positions
     for gradients, rows in zip(of_samples, held or [], strict=held is not None):
@@ -326,17 +329,31 @@ def test_a_layer_has_all_derivatives(case: Case) -> None:
 
 @compiled_only
 @pytest.mark.parametrize("case", [CASES[0], CASES[1]], ids=str)
-def test_products_are_added_in_the_order_of_patches(case: Case) -> None:
-    """Products are added in the order of patches, one after the other with a single rounding, and then the bias."""
+@pytest.mark.parametrize("longest", [384, 30, 24])
+def test_products_are_added_in_the_order_of_patches(case: Case, longest: int) -> None:
+    """One after the other with a single rounding, but in partial sums of which the last two are equally long."""
     patches = functional.unfold(case.images.contiguous().flatten(0, 1)[:, None], case.size, stride=case.stride)
     by_client = patches.view(case.samples, case.clients, case.channels, -1, patches.shape[-1]).permute(1, 0, 4, 3, 2)
     rows = by_client.flatten(3)  # (k, B, P, kh · kw · C)
     kernels = case.kernels.permute(0, 3, 4, 2, 1).flatten(1, 3)
-    outputs = torch.zeros(*rows.shape[:3], case.filters)
-    for place in range(rows.shape[3]):
-        outputs = fused(rows[..., place, None], kernels[:, None, None, place], outputs)
-    expected = (outputs + case.biases[:, None, None]).permute(1, 0, 3, 2).flatten(1, 2)
-    assert torch.equal(case.sums().convolved(case.images, case.kernels, case.biases).flatten(2), expected)
+    outputs, first, all_places = case.biases[:, None, None].clone(), 0, rows.shape[3]
+    while first < all_places:
+        left = all_places - first
+        length = longest if left > 2 * longest else -(-left // 2) if left > longest else left
+        part = torch.zeros(*rows.shape[:3], case.filters)
+        for place in range(first, first + length):
+            part = fused(rows[..., place, None], kernels[:, None, None, place], part)
+        outputs, first = outputs + part, first + length
+    expected = outputs.permute(1, 0, 3, 2).flatten(1, 2)
+    sums = replace(case.sums(), longest=longest)
+    assert torch.equal(sums.convolved(case.images, case.kernels, case.biases).flatten(2), expected)
+
+
+@compiled_only
+def test_many_products_do_not_lose_more() -> None:
+    case = Case((8, 8), (2, 2), (0, 0), ONE, 1, 200, (28, 28), 1, 16)
+    found = case.sums().kernel_derivatives(case.images, case.delta, 1)
+    assert error(found, case.by_torch()[2]) < 2.0**-20
 
 
 def fused(one: Tensor, other: Tensor, total: Tensor) -> Tensor:

@@ -43,10 +43,12 @@ class DirectSums:
     Attributes:
         library: The compiled kernel.
         geometry: Of the kernels.
+        longest: Products in a running sum; with more, the last digits would be lost one by one.
     """
 
     library: ctypes.CDLL
     geometry: KernelGeometry
+    longest: int
 
     def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
         """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""
@@ -113,6 +115,7 @@ class DirectSums:
         plan = (
             *(clients, samples, some_clients, some_samples, channels, height, width, *at.padding, filters),
             *(rows, columns, *at.size, *at.stride, *at.dilation, *by_client, by_sample, in_place),
+            self.longest,
             *(images.stride(0), channels * images.stride(1), *images.stride()[1:]),
         )
         offsets = 2 * (positions + taps) + max(taps, filters)  # each takes as much as two numbers
@@ -125,7 +128,7 @@ class DirectSums:
 
 
 def direct_sums(
-    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int
+    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int, longest: int
 ) -> DirectSums | None:
     """Direct sums over images of one client; None where they do not apply.
 
@@ -135,11 +138,12 @@ def direct_sums(
         image: H and W.
         channels: C.
         filters: O.
+        longest: Products in a running sum.
     """
     if filters % VECTOR or min(samples, channels, filters, *geometry.positions(image)) < 1:
         return None
     library = kernel()
-    return None if library is None else DirectSums(library, geometry)
+    return None if library is None else DirectSums(library, geometry, longest)
 
 
 @cache
@@ -156,7 +160,7 @@ def kernel() -> ctypes.CDLL | None:
 def _compiled_agrees(library: ctypes.CDLL) -> bool:
     # Where the processor lacks the instructions nothing is written
     at = KernelGeometry(size=(3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2))
-    sums, image = DirectSums(library, at), (9, 6)
+    sums, image = DirectSums(library, at, 20), (9, 6)
     numbers = torch.linspace(-1.3, 1.7, 2**15, dtype=torch.float32, device="cpu").mul(2**12).cos()
     images = numbers[: 2 * 9 * 6 * 6].view(2, *image, 6).permute(0, 3, 1, 2)
     kernels = numbers[: 2 * 16 * 3 * 6].view(2, 16, 3, *at.size)

@@ -3,12 +3,10 @@
  * Where the kernels lie on the images is a table of offsets, so that no patches are copied. Images that need padding, or whose
  * pixels would drive each other from the cache, are copied side by side, those of some clients at a time. All three are sums of
  * products of a number of one operand with some vectors of another. Products are added one after the other with a single rounding,
- * at most LONGEST of them; then these sums are added up. So all processors round alike. On a processor without instructions for
+ * up to a number of them; then these sums are added up. So all processors round alike. On a processor without instructions for
  * that nothing is written. */
 
 #include "../../kernels/processors.h"
-
-#define LONGEST 384 /* products in a running sum: long ones lose more to rounding */
 
 /* Where images (samples, clients, channels, height, width) lie: how many numbers neighbours along each axis are apart. */
 typedef struct {
@@ -18,13 +16,14 @@ typedef struct {
 /* Images with their padding, outputs (samples, rows, columns, clients, filters) and kernels (filters, channels, high, wide) with
  * their stride and dilation. Kernels and biases of clients are `client` and `biases` numbers apart; `some_clients` and of these
  * `some_samples` are taken at once: all for derivatives by the kernels, or one where these are (clients, samples, filters,
- * channels, high, wide) and not summed over the samples. Images without padding may be taken where they lie. */
+ * channels, high, wide) and not summed over the samples. Images without padding may be taken where they lie. A running
+ * sum has at most `longest` products. */
 typedef struct {
     int64_t clients, samples, some_clients, some_samples;
     int64_t channels, height, width, above, beside;
     int64_t filters, rows, columns;
     int64_t high, wide, down, right, below, next;
-    int64_t client, biases, by_sample, in_place;
+    int64_t client, biases, by_sample, in_place, longest;
     steps images;
 } convolution;
 
@@ -48,9 +47,9 @@ INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one :
 
 INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
 
-/* Products in the next running sum, of those that are left: as matrix products of MKL have it, the last two are of equal length. */
-INLINED int64_t running(int64_t left) {
-    return left > 2 * LONGEST ? LONGEST : left > LONGEST ? (left + 1) / 2 : left;
+/* Products in the next running sum, of those that are left: as in matrix products of MKL the last two are of equal length. */
+INLINED int64_t running(int64_t left, int64_t longest) {
+    return left > 2 * longest ? longest : left > longest ? (left + 1) / 2 : left;
 }
 
 /* The tables in `room`, with so many lanes for the channels. */

@@ -57,9 +57,9 @@ ALL_ROWS(add_two, 2, 1)
 #undef ALL_ROWS
 
 /* All running sums, one after the other; added to what is there, or put there. */
-FUNCTION void NAMED(sum)(int adds, const int across, NAMED(product) of) {
+FUNCTION void NAMED(sum)(int adds, const int across, int64_t longest, NAMED(product) of) {
     for (int64_t left = of.depth; left; left -= of.depth, adds = 1) {
-        of.depth = running(left);
+        of.depth = running(left, longest);
         if (across == 1) adds ? NAMED(add_one)(&of) : NAMED(put_one)(&of);
         else adds ? NAMED(add_two)(&of) : NAMED(put_two)(&of);
         of.along += of.depth, of.right += of.depth * of.width;
@@ -67,10 +67,10 @@ FUNCTION void NAMED(sum)(int adds, const int across, NAMED(product) of) {
 }
 
 /* The same for `columns` numbers beside each other. */
-FUNCTION void NAMED(sum_columns)(int adds, int64_t columns, NAMED(product) of) {
+FUNCTION void NAMED(sum_columns)(int adds, int64_t columns, int64_t longest, NAMED(product) of) {
     of.beside = of.apart = VECTOR;
     for (int64_t column = 0; column < columns; column += 2 * VECTOR) {
-        NAMED(sum)(adds, columns - column > VECTOR ? 2 : 1, of);
+        NAMED(sum)(adds, columns - column > VECTOR ? 2 : 1, longest, of);
         of.right += 2 * VECTOR, of.out += 2 * VECTOR;
         if (of.biases) of.biases += 2 * VECTOR;
     }
@@ -86,7 +86,7 @@ ALONE void NAMED(convolve)(const convolution *of, const float *from, const float
             float *panels = at.kernels + client * at.kernel;
             if (some.sample == 0) kernels_in(of, &at, kernels + own * of->client, panels);
             for (int64_t filter = 0; filter < of->filters; filter += at.panel)
-                NAMED(sum_columns)(0, at.panel, (NAMED(product)){
+                NAMED(sum_columns)(0, at.panel, of->longest, (NAMED(product)){
                     .rows = some.samples * at.positions, .depth = taps, .left = images + client * at.images.client,
                     .down = at.pixels, .along = at.taps, .right = panels + filter * taps, .width = at.panel,
                     .out = to + outputs_of(of, some, client) + filter, .to = at.outputs,
@@ -120,7 +120,7 @@ ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const flo
         for (int64_t client = 0; client < some.clients; client++) {
             float *panels = at.kernels + client * at.kernel;
             for (int64_t filter = 0; filter < of->filters; filter += at.panel)
-                NAMED(sum_columns)(0, at.panel, (NAMED(product)){
+                NAMED(sum_columns)(0, at.panel, of->longest, (NAMED(product)){
                     .rows = taps, .depth = some.samples * at.positions, .left = images + client * at.images.client,
                     .down = at.taps, .along = at.pixels, .right = deltas + outputs_of(of, some, client) + filter,
                     .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows});
@@ -159,8 +159,8 @@ ALONE void NAMED(by_images)(const convolution *of, const float *deltas, const fl
                     .out = images + client * at.images.client + at.taps[place * lanes], .to = at.pixels};
                 if (two && place % of->wide + 1 < of->wide) {
                     sum.beside = of->filters * lanes, sum.apart = of->next * at.images.column, place++;
-                    NAMED(sum)(1, 2, sum);
-                } else NAMED(sum_columns)(1, lanes, sum);
+                    NAMED(sum)(1, 2, of->longest, sum);
+                } else NAMED(sum_columns)(1, lanes, of->longest, sum);
             }
         }
         images_out(of, &at, to, some);

@@ -36,6 +36,9 @@ from wirelessfl.learning.winograd import MinimalFiltering, minimal_filtering
 # Channels up to which direct sums are taken, the second number where torch would multiply patches. There they were
 # 1.4 times as fast, elsewhere 0.9 times, in the geometric mean of 340 random geometries on an Intel Xeon with AMX
 _FEW_CHANNELS = 4, 32
+# Products in a running sum, the second number where torch would multiply patches: as MKL has it, and as oneDNN has it
+# but for the largest batches, so that results are those of before
+_LONGEST = 2**14, 384
 _FEW = 2  # filters for each position: with fewer, grouped convolutions were faster for most sizes that were tried
 
 _Compiled = MinimalFiltering | DirectSums
@@ -95,12 +98,13 @@ class Conv2d(TrainedLayer):
         """The direct sums over images (B, k · C, H, W); None where torch is faster. For arguments see above."""
         if not _in_full_precision_on_host(images):
             return None
-        positions = math.prod(self.geometry.positions(images.shape[2:]))
-        few = self.channels <= _FEW_CHANNELS[self.multiplies_patches(images, positions)]
+        multiplies = self.multiplies_patches(images, math.prod(self.geometry.positions(images.shape[2:])))
+        few = self.channels <= _FEW_CHANNELS[multiplies]
         copies = self.geometry.size != (1, 1)  # patches of a kernel of one place are the images themselves
         if not few and not (by_sample and copies):
             return None
-        return direct_sums(self.geometry, len(images), images.shape[2:], self.channels, self.filters)
+        longest = _LONGEST[multiplies or by_sample]
+        return direct_sums(self.geometry, len(images), images.shape[2:], self.channels, self.filters, longest)
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
