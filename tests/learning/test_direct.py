@@ -5,12 +5,10 @@ off, of some thousand 2⁻²¹. A fault in any of the numbers is far above 2⁻�
 """
 
 import ctypes
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hatch_build import FLAGS, compiler
+from tests.learning.narrow_kernels import without_avx512
 from tests.learning.test_winograd import aten, error
-from wirelessfl.kernels import POINTER
 from wirelessfl.learning import direct
 from wirelessfl.learning.cohort.stacked.compilation import compile_program
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
@@ -142,25 +139,15 @@ def test_outputs_and_derivatives_are_those_of_torch(case: Case) -> None:
 
 @compiled_only
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_both_kinds_of_processors_give_the_same_bits(case: Case, without_avx512: ctypes.CDLL) -> None:
-    for one, other in zip(case.directly(case.sums(without_avx512)), case.directly(case.sums()), strict=True):
+def test_both_kinds_of_processors_give_the_same_bits(case: Case, narrow: ctypes.CDLL) -> None:
+    for one, other in zip(case.directly(case.sums(narrow)), case.directly(case.sums()), strict=True):
         assert torch.equal(one, other)
 
 
 @pytest.fixture(scope="module")
-def without_avx512(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The kernel as a processor without AVX-512 runs it."""
-    library = tmp_path_factory.mktemp("direct") / "kernel.bin"
-    source, flags = str(Path(LIBRARY).with_suffix(".c")), [*FLAGS, "-DWITHOUT_AVX512"]
-    try:
-        subprocess.run([*compiler(), *flags, source, "-o", str(library), "-lm"], check=True)
-    except OSError:
-        pytest.skip("there is no compiler")
-    found = ctypes.CDLL(str(library))
-    found.wirelessfl_convolve_directly.argtypes = (POINTER,) * 6
-    found.wirelessfl_derive_by_images.argtypes = (POINTER,) * 5
-    found.wirelessfl_derive_by_kernels.argtypes = (POINTER,) * 5
-    return found
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    arguments = {"wirelessfl_convolve_directly": 6, "wirelessfl_derive_by_images": 5, "wirelessfl_derive_by_kernels": 5}
+    return without_avx512(LIBRARY, tmp_path_factory.mktemp("direct"), arguments)
 
 
 @compiled_only

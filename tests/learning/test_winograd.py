@@ -5,8 +5,6 @@ filtering four times as much. A fault in any of the numbers is far above 2⁻¹�
 """
 
 import ctypes
-import subprocess
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -14,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hatch_build import FLAGS, compiler
-from wirelessfl.kernels import POINTER
+from tests.learning.narrow_kernels import without_avx512
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.cohort.stacked.program import Program, Record, StackedSampleGradients
 from wirelessfl.learning.kernel_geometry import KernelGeometry
@@ -115,25 +112,16 @@ def test_outputs_and_derivatives_are_those_of_torch(case: Case) -> None:
 
 @compiled_only
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_both_kinds_of_processors_give_the_same_bits(case: Case, without_avx512: ctypes.CDLL) -> None:
-    narrow = MinimalFiltering(without_avx512, case.size, case.padding)
-    for one, other in zip(case.by_filtering(narrow), case.by_filtering(case.filtering()), strict=True):
+def test_both_kinds_of_processors_give_the_same_bits(case: Case, narrow: ctypes.CDLL) -> None:
+    filtering = MinimalFiltering(narrow, case.size, case.padding)
+    for one, other in zip(case.by_filtering(filtering), case.by_filtering(case.filtering()), strict=True):
         assert torch.equal(one, other)
 
 
 @pytest.fixture(scope="module")
-def without_avx512(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The kernel as a processor without AVX-512 runs it."""
-    library = tmp_path_factory.mktemp("winograd") / "kernel.bin"
-    source, flags = str(Path(LIBRARY).with_suffix(".c")), [*FLAGS, "-DWITHOUT_AVX512"]
-    try:
-        subprocess.run([*compiler(), *flags, source, "-o", str(library), "-lm"], check=True)
-    except OSError:
-        pytest.skip("there is no compiler")
-    found = ctypes.CDLL(str(library))
-    found.wirelessfl_convolve.argtypes = (POINTER,) * 6
-    found.wirelessfl_kernel_gradients.argtypes = (POINTER,) * 5
-    return found
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    arguments = {"wirelessfl_convolve": 6, "wirelessfl_kernel_gradients": 5}
+    return without_avx512(LIBRARY, tmp_path_factory.mktemp("winograd"), arguments)
 
 
 @compiled_only

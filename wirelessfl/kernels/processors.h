@@ -13,6 +13,10 @@
 
 #define LANES 16 /* numbers side by side in a vector register */
 
+INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
+
+INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
+
 /* The sum of all lanes, by halves; what is in them is lost. */
 INLINED float over_lanes(float *lanes) {
     for (int half = LANES / 2; half; half /= 2)

@@ -43,10 +43,6 @@ typedef struct {
     float *room, *kernels;
 } tables;
 
-INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
-
-INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
-
 /* Products in the next running sum, of those that are left: as in matrix products of MKL the last two are of equal length. */
 INLINED int64_t running(int64_t left, int64_t longest) {
     return left > 2 * longest ? longest : left > longest ? (left + 1) / 2 : left;

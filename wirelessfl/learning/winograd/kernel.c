@@ -37,10 +37,6 @@ typedef struct {
     int64_t sample, row, column;
 } place;
 
-INLINED int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
-
-INLINED int64_t larger(int64_t one, int64_t other) { return one > other ? one : other; }
-
 INLINED tiling tiles_of(const convolution *of, int64_t samples, int64_t side) {
     const int64_t down = (of->to.height + side - 1) / side, across = (of->to.width + side - 1) / side;
     return (tiling){down, across, samples * down * across};
