@@ -31,6 +31,7 @@ _CACHE = 2**17  # numbers
 _POSITIONS = 128  # that are enough at once
 # Of the first cache the bytes in a line, the sets of lines, and the lines in a set, of which some processors have 12
 _LINE, _SETS, _WAYS = 64, 64, 8
+_SPAN = 2**16  # bytes: more pages than of an image so long a core does not translate at once
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class DirectSums:
             *(images.stride(0), channels * images.stride(1), *images.stride()[1:]),
         )
         offsets = 2 * (positions + taps) + max(taps, filters)  # each takes as much as two numbers
-        room = images.new_empty(2 * offsets + some_clients * (taps * filters + copied))
+        packed = 2 * VECTOR * min(self.longest, positions)
+        room = images.new_empty(2 * offsets + some_clients * (taps * filters + copied) + packed + 3 * VECTOR)
         return (ctypes.c_int64 * len(plan))(*plan), room
 
     def _some(self, samples: int, image: Sequence[int]) -> int:
@@ -194,6 +196,8 @@ def _stays_in_cache(images: Tensor, channels: int) -> bool:
     _, channel, _, column = images.stride()
     if column == 1 == channels:
         return True
+    if height * width * column * images.element_size() > _SPAN:
+        return False
     sets = _SETS // math.gcd(4 * column // _LINE, _SETS)
     whole_lines = channel == 1 and channels % VECTOR == 0 and column % VECTOR == 0
     return whole_lines and height * width * channels // VECTOR <= _WAYS * sets

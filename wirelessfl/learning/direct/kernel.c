@@ -8,6 +8,8 @@
 
 #include "../../kernels/processors.h"
 
+#define MANY 32 /* rows for which a copy of what they are multiplied by pays */
+
 /* Where images (samples, clients, channels, height, width) lie: how many numbers neighbours along each axis are apart. */
 typedef struct {
     int64_t sample, client, channel, row, column;
@@ -35,12 +37,13 @@ typedef struct {
 /* Room for the images of a part, with padding and zero elsewhere, and for the kernels of its clients, `kernel` numbers each.
  * `pixels` is where a kernel begins at each position of some samples, `taps` where its numbers are from there on, in the order
  * (high, wide, channels), with so many `lanes` for the channels; `outputs` is where the outputs are, and `rows` where those of a
- * product. Kernels are in panels of so many filters, `order` is where the numbers (channels, high, wide) of a filter are in them. */
+ * product. Kernels are in panels of so many filters, `order` is where the numbers (channels, high, wide) of a filter are in them.
+ * `packed` is room for a panel of the derivatives by the outputs, as many as are in a running sum. */
 typedef struct {
     int64_t positions, places, lanes, kernel, panel, in_place;
     steps images;
     int64_t *pixels, *outputs, *taps, *order, *rows;
-    float *room, *kernels;
+    float *room, *kernels, *packed;
 } tables;
 
 /* Products in the next running sum, of those that are left: as in matrix products of MKL the last two are of equal length. */
@@ -48,12 +51,18 @@ INLINED int64_t running(int64_t left, int64_t longest) {
     return left > 2 * longest ? longest : left > longest ? (left + 1) / 2 : left;
 }
 
-/* The tables in `room`, with so many lanes for the channels. */
-static tables tables_in(const convolution *of, int64_t lanes, void *room) {
+/* The next place in `room` where a vector lies in one line of the cache. */
+INLINED float *aligned(float *room) {
+    const uintptr_t line = LANES * sizeof(float);
+    return (float *)(((uintptr_t)room + line - 1) / line * line);
+}
+
+/* The tables in `room`, with so many lanes for the channels, and at most `widest` filters, two vectors, in a panel. */
+static tables tables_in(const convolution *of, int64_t lanes, int64_t widest, void *room) {
     const int64_t width = of->width + 2 * of->beside, image = (of->height + 2 * of->above) * width * lanes;
     tables at = {.positions = of->rows * of->columns, .places = of->high * of->wide, .lanes = lanes};
     at.kernel = at.places * lanes * of->filters;
-    at.panel = of->filters % (2 * LANES) ? LANES : 2 * LANES;
+    at.panel = of->filters % widest ? LANES : widest;
     at.in_place = of->in_place && lanes == of->channels;
     at.images = at.in_place ? of->images : (steps){image, of->some_samples * image, 1, width * lanes, lanes};
     const int64_t taps = at.places * lanes, positions = of->some_samples * at.positions;
@@ -62,8 +71,9 @@ static tables tables_in(const convolution *of, int64_t lanes, void *room) {
     at.taps = at.outputs + positions;
     at.order = at.taps + taps;
     at.rows = at.order + taps;
-    at.room = (float *)(at.rows + larger(taps, of->filters));
-    at.kernels = at.room + (at.in_place ? 0 : of->some_clients * of->some_samples * image);
+    at.room = aligned((float *)(at.rows + larger(taps, of->filters)));
+    at.kernels = aligned(at.room + (at.in_place ? 0 : of->some_clients * of->some_samples * image));
+    at.packed = aligned(at.kernels + of->some_clients * at.kernel);
     for (int64_t position = 0; position < positions; position++) {
         const int64_t row = position % at.positions / of->columns * of->down, column = position % of->columns * of->right;
         at.pixels[position] = position / at.positions * at.images.sample + row * at.images.row + column * at.images.column;
@@ -97,7 +107,9 @@ static void copy(const convolution *of, part some, const float *from, steps ther
     if (there.channel == 1 && here.channel == 1 && of->channels % LANES == 0) {
         there.channel = here.channel = 1; /* known as it is compiled */
         copy_images(of, some, from, there, to, here, of->channels / LANES * LANES);
-    } else copy_images(of, some, from, there, to, here, of->channels);
+    } else if (of->channels == 1) copy_images(of, some, from, there, to, here, 1); /* not known, each were moved by a call */
+    else if (of->channels == 3) copy_images(of, some, from, there, to, here, 3);
+    else copy_images(of, some, from, there, to, here, of->channels);
 }
 
 /* Where images of a part begin, of those that begin at `images`. */

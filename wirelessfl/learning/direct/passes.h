@@ -1,10 +1,10 @@
 /* Direct sums of one kind of processor; the including file has defined its vectors, see there. */
 
-#define ROWS (REGISTERS / 4) /* of two vectors, which stay in the registers */
+#define ROWS (REGISTERS < 32 ? 6 : 8) /* of two vectors, which stay in the registers; 8 pointers are all that others hold */
 
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
  * `width` numbers apart, put at out + to[row] with `biases` if there are any. Of two vectors the second is `beside` numbers behind
- * the first, in the sum `apart`. */
+ * the first, in the sum `apart`. In `packed`, if there is one, there is room for the right of a running sum. */
 typedef struct {
     int64_t rows, depth;
     const float *left;
@@ -15,6 +15,7 @@ typedef struct {
     const int64_t *to;
     int64_t apart;
     const float *biases;
+    float *packed;
 } NAMED(product);
 
 /* One running sum of its rows from `first` on, `rows` at most, of `across` vectors; added to what is there, or put there. */
@@ -36,19 +37,24 @@ FUNCTION void NAMED(sum_block)(const int rows, const int across, const int adds,
             for (int n = 0; n < across; n++) sums[row][n] = MULTIPLY_ADD(value, numbers[n], sums[row][n]);
         }
     }
+    const int64_t apart = of->apart, *to = of->to + first; /* read once: what is stored below might lie there */
+    float *const out = of->out;
+    const float *biases = of->biases;
     for (int row = 0; row < rows; row++)
         if (row < count)
             for (int n = 0; n < across; n++) {
-                float *place = of->out + of->to[first + row] + n * of->apart;
+                float *place = out + to[row] + n * apart;
                 if (adds) STORE(place, LOAD(place) + sums[row][n]);
-                else STORE(place, of->biases ? sums[row][n] + LOAD(of->biases + n * VECTOR) : sums[row][n]);
+                else STORE(place, biases ? sums[row][n] + LOAD(biases + n * VECTOR) : sums[row][n]);
             }
 }
 
 /* Functions of their own: in one with much else the compiler has no registers left for the loop. */
-#define ALL_ROWS(name, across, adds)                                                                      \
-    ALONE void NAMED(name)(const NAMED(product) *of) {                                                   \
-        for (int64_t row = 0; row < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, adds, row, of); \
+#define ALL_ROWS(name, across, adds)                                                                         \
+    ALONE void NAMED(name)(const NAMED(product) *of) {                                                      \
+        int64_t row = 0;                                                                                     \
+        for (; row + ROWS / 2 < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, adds, row, of);        \
+        if (row < of->rows) NAMED(sum_block)(ROWS / 2, across, adds, row, of);                               \
     }
 ALL_ROWS(put_one, 1, 0)
 ALL_ROWS(put_two, 2, 0)
@@ -56,12 +62,25 @@ ALL_ROWS(add_one, 1, 1)
 ALL_ROWS(add_two, 2, 1)
 #undef ALL_ROWS
 
+/* The right of a running sum side by side: its rows, far apart, would drive each other from the cache. */
+FUNCTION void NAMED(pack)(const int across, NAMED(product) *of) {
+    for (int64_t k = 0; k < of->depth; k++)
+        for (int n = 0; n < across; n++)
+            STORE(of->packed + (k * across + n) * VECTOR, LOAD(of->right + k * of->width + n * of->beside));
+    of->right = of->packed, of->width = across * VECTOR, of->beside = VECTOR;
+}
+
+FUNCTION void NAMED(sum_running)(const int adds, const int across, NAMED(product) of) {
+    if (of.packed) NAMED(pack)(across, &of);
+    if (across == 1) adds ? NAMED(add_one)(&of) : NAMED(put_one)(&of);
+    else adds ? NAMED(add_two)(&of) : NAMED(put_two)(&of);
+}
+
 /* All running sums, one after the other; added to what is there, or put there. */
 FUNCTION void NAMED(sum)(int adds, const int across, int64_t longest, NAMED(product) of) {
     for (int64_t left = of.depth; left; left -= of.depth, adds = 1) {
         of.depth = running(left, longest);
-        if (across == 1) adds ? NAMED(add_one)(&of) : NAMED(put_one)(&of);
-        else adds ? NAMED(add_two)(&of) : NAMED(put_two)(&of);
+        NAMED(sum_running)(adds, across, of);
         of.along += of.depth, of.right += of.depth * of.width;
     }
 }
@@ -78,7 +97,7 @@ FUNCTION void NAMED(sum_columns)(int adds, int64_t columns, int64_t longest, NAM
 
 ALONE void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
                            void *room) {
-    const tables at = tables_in(of, of->channels, room);
+    const tables at = tables_in(of, of->channels, 2 * VECTOR, room);
     for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
         const float *images = images_in(of, &at, from, some);
         for (int64_t client = 0; client < some.clients; client++) {
@@ -95,16 +114,34 @@ ALONE void NAMED(convolve)(const convolution *of, const float *from, const float
     }
 }
 
-/* The kernels of a client in panels, as (filters, channels, high, wide): four by four numbers at once. */
+/* Rows of eight numbers as columns: pairs of numbers, pairs of these, then halves. */
+FUNCTION void NAMED(transpose)(__m256 rows[8]) {
+    __m256 pairs[8], fours[8];
+    for (int at = 0; at < 8; at += 2) {
+        pairs[at] = _mm256_unpacklo_ps(rows[at], rows[at + 1]);
+        pairs[at + 1] = _mm256_unpackhi_ps(rows[at], rows[at + 1]);
+    }
+    for (int at = 0; at < 8; at += 4)
+        for (int half = 0; half < 2; half++) {
+            fours[at + 2 * half] = _mm256_shuffle_ps(pairs[at + half], pairs[at + half + 2], _MM_SHUFFLE(1, 0, 1, 0));
+            fours[at + 2 * half + 1] = _mm256_shuffle_ps(pairs[at + half], pairs[at + half + 2], _MM_SHUFFLE(3, 2, 3, 2));
+        }
+    for (int at = 0; at < 4; at++) {
+        rows[at] = _mm256_permute2f128_ps(fours[at], fours[at + 4], 0x20);
+        rows[at + 4] = _mm256_permute2f128_ps(fours[at], fours[at + 4], 0x31);
+    }
+}
+
+/* The kernels of a client in panels, as (filters, channels, high, wide): eight by eight numbers at once. */
 FUNCTION void NAMED(kernels_out)(const convolution *of, const tables *at, const float *panels, float *numbers) {
-    const int64_t taps = at->places * at->lanes, panel = at->panel, whole = taps / 4 * 4;
+    const int64_t taps = at->places * at->lanes, panel = at->panel, whole = taps / 8 * 8;
     for (int64_t first = 0; first < of->filters; first += panel, panels += panel * taps, numbers += panel * taps) {
-        for (int64_t tap = 0; tap < whole; tap += 4)
-            for (int64_t filter = 0; filter < panel; filter += 4) {
-                __m128 rows[4];
-                for (int row = 0; row < 4; row++) rows[row] = _mm_loadu_ps(panels + at->order[tap + row] + filter);
-                _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
-                for (int row = 0; row < 4; row++) _mm_storeu_ps(numbers + (filter + row) * taps + tap, rows[row]);
+        for (int64_t tap = 0; tap < whole; tap += 8)
+            for (int64_t filter = 0; filter < panel; filter += 8) {
+                __m256 rows[8];
+                for (int row = 0; row < 8; row++) rows[row] = _mm256_loadu_ps(panels + at->order[tap + row] + filter);
+                NAMED(transpose)(rows);
+                for (int row = 0; row < 8; row++) _mm256_storeu_ps(numbers + (filter + row) * taps + tap, rows[row]);
             }
         for (int64_t tap = whole; tap < taps; tap++)
             for (int64_t filter = 0; filter < panel; filter++) numbers[filter * taps + tap] = panels[at->order[tap] + filter];
@@ -112,7 +149,7 @@ FUNCTION void NAMED(kernels_out)(const convolution *of, const tables *at, const 
 }
 
 ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
-    const tables at = tables_in(of, of->channels, room);
+    const tables at = tables_in(of, of->channels, 2 * VECTOR, room);
     const int64_t taps = at.places * at.lanes;
     for (int64_t tap = 0; tap < taps; tap++) at.rows[tap] = tap * at.panel;
     for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
@@ -123,7 +160,8 @@ ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const flo
                 NAMED(sum_columns)(0, at.panel, of->longest, (NAMED(product)){
                     .rows = taps, .depth = some.samples * at.positions, .left = images + client * at.images.client,
                     .down = at.taps, .along = at.pixels, .right = deltas + outputs_of(of, some, client) + filter,
-                    .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows});
+                    .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows,
+                    .packed = taps < MANY ? 0 : at.packed});
             const int64_t own = some.client + client, sums = of->by_sample ? own * of->samples + some.sample : own;
             NAMED(kernels_out)(of, &at, panels, to + sums * at.kernel);
         }
@@ -143,7 +181,7 @@ FUNCTION void NAMED(clear)(const convolution *of, const tables *at, part some, f
 /* Place by place of the kernel, so that a pixel's sum has one order for all vectors; two at once where they never meet. */
 ALONE void NAMED(by_images)(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
     const int64_t lanes = (of->channels + LANES - 1) / LANES * LANES;
-    const tables at = tables_in(of, lanes, room);
+    const tables at = tables_in(of, lanes, 2 * VECTOR, room);
     const int two = lanes == VECTOR && of->next % of->right;
     for (int64_t filter = 0; filter < of->filters; filter++) at.rows[filter] = filter;
     for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
