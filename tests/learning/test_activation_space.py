@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,12 +13,12 @@ from torch import nn
 from tests.learning.plain_loop import RandomPopulation
 from tests.learning.test_cohort import STREAMS, collect, compare
 from wirelessfl.learning import models
-from wirelessfl.learning.algorithms import FedAvg
+from wirelessfl.learning.algorithms import FedAvg, Scaffold
 from wirelessfl.learning.batches import Sampling
-from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes, train_cohort
+from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes, shared_clients, train_cohort
 from wirelessfl.learning.cohort.stacked import ActivationSpace, Program, activation_space, compile_program
 from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.optimizers import SGD
+from wirelessfl.learning.optimizers import SGD, Adam
 
 SHAPE = (2, 8, 8)
 
@@ -87,6 +88,20 @@ def test_their_memory_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     large = 96 * 300 + 300 * 200
     rows = 8 * (96 + 2 * 300 + 300 + 2 * 200)
     assert private - taken == 4 * (2 * large - rows)  # clipping needs the gradients by the weights themselves
+
+
+@pytest.mark.parametrize(("batch", "shared"), [(1, 100), (3, 34), (4, 25), (8, 13), (50, 13)])
+def test_clients_share_weights_there_and_only_there(batch: int, shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred rows of a product, of clients that have eight samples."""
+    monkeypatch.setattr(activation_space, "_LARGE", 10_000)
+    model, population = FlatModel(network, SHAPE, 3), RandomPopulation(np.array([8, 8]), SHAPE)
+    training = LocalTraining(SGD(), 0.1, batch, epochs=1)
+    assert shared_clients(model, training, population, FedAvg()) == shared
+    assert shared_clients(model, training, population, FedAvg(), private=True) == 1
+    assert shared_clients(model, training, population, Scaffold()) == 1
+    assert shared_clients(model, replace(training, optimizer=Adam()), population, FedAvg()) == 1
+    monkeypatch.setattr(activation_space, "_LARGE", 1_000_000)
+    assert shared_clients(model, training, population, FedAvg()) == 1
 
 
 def test_an_activation_in_place_changes_no_input() -> None:

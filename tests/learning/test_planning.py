@@ -79,6 +79,14 @@ def test_a_client_too_large_for_any_ceiling_is_trained_alone() -> None:
     assert cpu_chunks(200 * MIB, 50, 2) == (1,)
 
 
+def test_clients_that_share_weights_have_a_higher_ceiling() -> None:
+    assert cpu_chunks(50 * MIB, 20, 2, shared=5) == (5, 3, 2, 1)  # 256 MiB a thread
+    assert cpu_chunks(50 * MIB, 20, 1, shared=5)[0] == 5  # no more than gain from it
+    assert cpu_chunks(50 * MIB, 20, 4, shared=5)[0] == 2  # 128 MiB a thread: 2, and 3 turns
+    assert cpu_chunks(200 * MIB, 20, 4, shared=5) == (1,)
+    assert cpu_chunks(MIB, 20, 2, shared=5) == cpu_chunks(MIB, 20, 2)  # the block is larger anyway
+
+
 def test_blocks_below_the_floor_are_no_candidates_but_for_the_fewest() -> None:
     assert cpu_chunks(44 * 1024, 50, 2) == (25,)  # a small model: nothing to choose from
     assert cpu_chunks(MIB, 10, 1) == (10, 5, 4)

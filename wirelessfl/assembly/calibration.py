@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.learning.batches import local_steps
-from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk
+from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk, shared_clients
 from wirelessfl.processor import processor_name
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
@@ -117,8 +117,11 @@ def calibrate(learner: Learner, clients: int) -> ExecutionPlan:
     """
     sizes, training = learner.population.sizes, learner.training
     private = learner.private is not None
-    client = client_bytes(learner.model, training, learner.population, learner.algorithm, private=private)
-    chunks = cpu_chunks(client, clients, learner.plan.threads)
+    client, shared = (
+        of(learner.model, training, learner.population, learner.algorithm, private=private)
+        for of in (client_bytes, shared_clients)
+    )
+    chunks = cpu_chunks(client, clients, learner.plan.threads, shared)
     steps = max(1, int(np.median(local_steps(sizes, training.batch_size, training.epochs, training.steps))))
     if len(chunks) == 1 or client * clients * steps * learner.rounds < _LEAST_WORK:
         return learner.plan

@@ -4,7 +4,14 @@ from wirelessfl.learning.cohort.engine import BlockMap, Cohort, CohortPart, Trai
 from wirelessfl.learning.cohort.execution import ExecutionPlan, Precision, one_torch_thread
 from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.peak import BlockMemory
-from wirelessfl.learning.cohort.planning import client_bytes, cpu_chunks, cuda_chunk, fastest_chunk, separate_blocks
+from wirelessfl.learning.cohort.planning import (
+    client_bytes,
+    cpu_chunks,
+    cuda_chunk,
+    fastest_chunk,
+    separate_blocks,
+    shared_clients,
+)
 from wirelessfl.learning.cohort.sums import BlockSum, SummedBlock
 from wirelessfl.learning.cohort.training import (
     CohortBlock,
@@ -38,5 +45,6 @@ __all__ = [
     "fastest_chunk",
     "one_torch_thread",
     "separate_blocks",
+    "shared_clients",
     "train_cohort",
 ]

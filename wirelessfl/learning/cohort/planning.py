@@ -23,6 +23,8 @@ from wirelessfl.learning.population import Population
 
 _ALL_BLOCKS = 128 * 2**20  # bytes of all threads; measured: a block of 100 MiB gains nothing over one of 50
 _CEILING = 32 * 2**20  # of a block, where there are so many threads that less would be left
+_SHARED_BLOCKS = 512 * 2**20  # of all threads, where clients have large weights in common
+_SHARED_ROWS = 100  # with which a product with such weights takes half the time a row of one with twenty
 _SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones only cost dispatch
 _CUDA_RESERVED = 2 * 2**30  # bytes of a GPU for its libraries, their workspaces and pieces of noise; not measured
 _CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not measured
@@ -60,15 +62,27 @@ def client_bytes(
     state = sum(rows.numel() for rows in training.optimizer.start(torch.zeros(1, 1)).values())
     floats = state * model.dimension + training.batch_size * _floats_per_sample(model)
     made = 0 if population.lasting_bytes else _MADE_BYTES * math.prod(model.feature_shape)
-    # A block holds clients that are alike, so that one of the blocks holds the large ones.
-    samples = int(np.quantile(population.sizes, 0.9))
+    samples = _samples(population)
     by_weights = private or own.objective.correction is not None
     floats += 3 * model.dimension if by_weights else _trained_numbers(model, training, samples)
     sending = 4 * model.dimension + own.finishing
     return max(4 * floats + correction, sending) + samples * (made + _ORDER_BYTES)
 
 
-def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
+def shared_clients(
+    model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm, *, private: bool = False
+) -> int:
+    """Clients of a block that are enough for products with large weights that all clients have in common.
+
+    Such weights are those of layers in activation space; without any 1. The arguments are those of `client_bytes`.
+    """
+    if private or Footprint.of(algorithm, model.dimension).objective.correction is not None:
+        return 1
+    batch, _, space = _activation_space(model, training, _samples(population))
+    return 1 if space is None else -(-_SHARED_ROWS // max(1, batch))
+
+
+def cpu_chunks(client: int, clients: int, threads: int, shared: int = 1) -> tuple[int, ...]:
     """Values of ``ExecutionPlan.chunk`` to choose from on a CPU, the largest first, which is a good one unmeasured.
 
     All threads compute equally many blocks of equal sizes, as the round ends with the last of them: one, or as many
@@ -78,8 +92,9 @@ def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
         client: Bytes that a client takes.
         clients: The clients of a round.
         threads: Worker threads.
+        shared: Clients that gain from being in one block, which may be larger for them.
     """
-    largest = max(1, max(_CEILING, _ALL_BLOCKS // threads) // client)
+    largest = max(1, max(_CEILING, _ALL_BLOCKS // threads) // client, min(shared, _SHARED_BLOCKS // threads // client))
     turns = max(1, -(-clients // (largest * threads)))
     chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
     return tuple(dict.fromkeys(chunks[:1] + [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]))
@@ -170,15 +185,25 @@ def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> in
     return affordable
 
 
+def _samples(population: Population) -> int:
+    # Of a client that counts: a block holds clients that are alike, so that one of the blocks holds the large ones
+    return int(np.quantile(population.sizes, 0.9))
+
+
 def _trained_numbers(model: FlatModel, training: LocalTraining, samples: int) -> int:
     # Numbers of parameters, accumulated gradient and update, of a client with so many samples
-    program = compile_program(model)
-    space = None
-    if program is not None and training.optimizer.linear:
-        steps = int(local_steps(np.array([samples]), training.batch_size, training.epochs, training.steps)[0])
-        batch = min(training.batch_size, samples)
-        space = ActivationSpace.of(program, batch, steps)
+    batch, steps, space = _activation_space(model, training, samples)
     return 3 * model.dimension if space is None else space.numbers(model.dimension, batch, steps)
+
+
+def _activation_space(
+    model: FlatModel, training: LocalTraining, samples: int
+) -> tuple[int, int, ActivationSpace | None]:
+    # Batch and local steps of a client with so many samples, and the layers whose weights it has in common with others
+    steps = int(local_steps(np.array([samples]), training.batch_size, training.epochs, training.steps)[0])
+    batch, program = min(training.batch_size, samples), compile_program(model)
+    found = None if program is None or not training.optimizer.linear else ActivationSpace.of(program, batch, steps)
+    return batch, steps, found
 
 
 def _floats_per_sample(model: FlatModel) -> int:
