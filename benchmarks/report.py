@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Resource, Row, best_reference
 from benchmarks.scaling import CURVES
+from wirelessfl.processor import processor_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +50,7 @@ class Record:
         memory_mib: largest memory of the process.
         load: load average of the machine, one minute, at the end of the run.
         date: of the run.
+        processor: its kind, as `wirelessfl.processor.processor_name` has it; empty before it was kept.
     """
 
     group: str
@@ -68,6 +70,7 @@ class Record:
     memory_mib: float
     load: float
     date: str
+    processor: str = ""
 
 
 def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
@@ -102,6 +105,7 @@ def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
                 memory_mib=row.memory_mib,
                 load=load,
                 date=date,
+                processor=processor_name(),
             )
         )
     return records
@@ -112,9 +116,9 @@ def _ratio(row: Row, reference: Row | None) -> float:
 
 
 def merge(old: Iterable[Record], new: Sequence[Record]) -> list[Record]:
-    """Groups that were measured again replace the older ones; the others are kept, with their date and load."""
-    measured = {record.group for record in new}
-    return [record for record in old if record.group not in measured] + list(new)
+    """Groups measured again on a kind of processor replace the older ones of it; others stay, with date and load."""
+    measured = {(record.group, record.processor) for record in new}
+    return [record for record in old if (record.group, record.processor) not in measured] + list(new)
 
 
 def read_csv(path: Path) -> list[Record]:
@@ -226,7 +230,7 @@ def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
         axes.plot(record.to_plain_loop, position, "o", markersize=4, color=colour)
         place = (record.to_plain_loop, position)
         axes.annotate(number(record.to_plain_loop), place, (6, -3), textcoords="offset points", fontsize=7)
-    axes.set_yticks(positions, [f"{record.group}  {record.case}" for record in records], fontsize=7)
+    axes.set_yticks(positions, [_label(record) for record in records], fontsize=7)
     axes.axvline(1.0, color=ORANGE, linewidth=1.0)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -239,11 +243,17 @@ def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
     axes.tick_params(axis="x", which="both", labelsize=7)
 
 
+def _label(record: Record) -> str:
+    name, _, _ = record.processor.partition(",")
+    return "  ".join(part for part in (record.group, record.case, name) if part)
+
+
 def _draw_curve(axes: Axes, name: str, points: Sequence[Record]) -> None:
-    at = [float(point.case) for point in points]
-    median = [point.median for point in points]
-    axes.plot(at, median, marker="o", markersize=3, color=BLUE, linewidth=1.2)
-    axes.fill_between(at, [p.low for p in points], [p.high for p in points], color=BLUE, alpha=0.2, linewidth=0)
+    for processor in dict.fromkeys(point.processor for point in points):
+        own = [point for point in points if point.processor == processor]
+        at, median, low, high = zip(*((float(p.case), p.median, p.low, p.high) for p in own), strict=True)
+        axes.plot(at, median, marker="o", markersize=3, color=BLUE, linewidth=1.2)
+        axes.fill_between(at, low, high, color=BLUE, alpha=0.2, linewidth=0)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(name, fontsize=8)

@@ -1,4 +1,4 @@
-"""The numbers of the page on speed: those of the last run of the benchmarks, and no others.
+"""The numbers of the page on speed: those of the last run of the benchmarks on each kind of processor, and no others.
 
 MkDocs calls the functions named ``on_…``. A line ``<!-- benchmarks: W1, W2 -->`` becomes the table of these groups,
 ``<!-- benchmarks: targets -->`` that of the targets, ``<!-- benchmarks: picture -->`` the picture, and
@@ -27,7 +27,19 @@ CONVOLUTIONS = ("C1", "C1 DP", "C2", "C3", "C3 DP", "C4")
 _PLACE = re.compile(r"^<!-- benchmarks: (?P<what>.+) -->$", re.MULTILINE)
 _NOTHING = "*Nothing was measured here yet; `make bench` does it.*"
 
-_HEADINGS = ("", "case", "median", "× plain", "× plain, CPU", "× limit", "× Opacus", "of peak", "loss", "MiB")
+_HEADINGS = (
+    "",
+    "case",
+    "processor",
+    "median",
+    "× plain",
+    "× plain, CPU",
+    "× limit",
+    "× Opacus",
+    "of peak",
+    "loss",
+    "MiB",
+)
 
 _RATIOS = ("to_plain_loop", "to_plain_loop_cpu", "to_near_limit", "to_opacus")
 
@@ -89,7 +101,7 @@ def fill(what: str, lines: list[Line]) -> str:
     match what:
         case "targets":
             rows = list(_targets(lines))
-            head = ["| workload | measured | | aimed at | |", "| --- | ---: | --- | ---: | --- |"]
+            head = ["| workload | processor | measured | | aimed at | |", "| --- | --- | ---: | --- | ---: | --- |"]
         case "when":
             return _when([line for line in lines if line["case"] == SIMULATOR]) or _NOTHING
         case "when convolutions":
@@ -100,7 +112,7 @@ def fill(what: str, lines: list[Line]) -> str:
             cells = [row for group in what.split(", ") for row in _group(group, lines)]
             used = [index for index in range(len(_HEADINGS)) if any(row[index] for row in cells)]
             rows = [_row(row[index] for index in used) for row in cells]
-            head = [_row(_HEADINGS[index] for index in used), _row("---:" if i > 1 else "---" for i in used)]
+            head = [_row(_HEADINGS[index] for index in used), _row("---:" if i > 2 else "---" for i in used)]
     return "\n".join([*head, *rows]) if rows else _NOTHING
 
 
@@ -117,9 +129,10 @@ def _when(measured: list[Line]) -> str:
 
 
 def _targets(lines: list[Line]) -> Iterator[str]:
-    measured = {(line["group"], line["case"]): line for line in lines}
-    for target in TARGETS:
-        line = measured.get((target.group, target.case), {})
+    pairs = ((target, line) for target in TARGETS for line in lines)
+    for target, line in pairs:
+        if (line["group"], line["case"]) != (target.group, target.case):
+            continue
         found = _value(line, target.column)
         if math.isnan(found):
             continue
@@ -128,7 +141,12 @@ def _targets(lines: list[Line]) -> Iterator[str]:
         verdict = "reached" if reached else "missed"
         if target.at_least and _value(line, "load") > _BUSY:
             verdict = "not decided: a busy machine"
-        yield _row([target.group, number(found), target.meaning, f"{sign} {number(target.bound)}", verdict])
+        aim = f"{sign} {number(target.bound)}"
+        yield _row([target.group, _processor(line), number(found), target.meaning, aim, verdict])
+
+
+def _processor(line: Line) -> str:
+    return line.get("processor") or "not kept"
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -141,6 +159,7 @@ def _group(group: str, lines: list[Line]) -> Iterator[list[str]]:
         yield [
             group,
             line["case"],
+            _processor(line),
             f"{number(_value(line, 'median'))} {line['unit']}",
             *(number(_value(line, column)) for column in _RATIOS),
             "" if math.isnan(share) else f"{share:.0%}",

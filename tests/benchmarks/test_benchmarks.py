@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from benchmarks.start import Starts, folders_read, forget_files
 from benchmarks.study_workers import steady_rate
 from benchmarks.workloads import WORKLOADS, Workload, draw_prototypes
 from tests.speed import rest_slow
+from wirelessfl.processor import processor_name
 
 
 @pytest.mark.parametrize("only", rest_slow([["W1", "air"], []]), ids=["some", "all"])
@@ -232,6 +234,18 @@ def test_results_survive_their_file_and_are_merged_by_group(tmp_path: Path) -> N
     assert math.isnan(again.to_plain_loop)
     other = Record("W1", "c", "s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "")
     assert merge([again, other], records) == [other, *records]
+    assert again.processor == processor_name()
+    elsewhere = replace(again, processor="another")
+    assert merge([elsewhere, again], records) == [elsewhere, *records]
+
+
+def test_results_of_before_processors_were_kept_stay(tmp_path: Path) -> None:
+    head = "group,case,unit,median,low,high,runs,load,date"
+    (tmp_path / "x.csv").write_text(f"{head}\nW1,c,s,1,1,1,1,1,2026-11-21\n", encoding="utf-8")
+    (old,) = read_csv(tmp_path / "x.csv")
+    assert old.processor == ""
+    new = replace(old, processor="another")
+    assert merge([old], [new]) == [old, new]
 
 
 def test_a_peer_without_environment_is_left_out(tmp_path: Path) -> None:

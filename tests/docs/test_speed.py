@@ -13,6 +13,7 @@ from benchmarks.catalogue import GROUPS
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import Case, Row, Sample
 from benchmarks.report import to_records, write_csv
+from wirelessfl.processor import processor_name
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -42,17 +43,21 @@ def lines(speed: ModuleType, tmp_path: Path) -> list[dict[str, str]]:
 
 def test_tables_hold_the_numbers_of_the_file(speed: ModuleType, lines: list[dict[str, str]]) -> None:
     table = speed.fill("W2, W3", lines).splitlines()
-    assert table[0] == "|  | case | median | × limit | × Opacus | MiB |"  # and no column without a number
-    assert table[2] == "| W2 | simulator, over the air | 6 rounds/s | 1.5 | 4 | 601 |"
+    assert table[0] == "|  | case | processor | median | × limit | × Opacus | MiB |"  # and no column without a number
+    assert table[2] == f"| W2 | simulator, over the air | {processor_name()} | 6 rounds/s | 1.5 | 4 | 601 |"
     assert len({row.count("|") for row in table}) == 1 and len(table) == 5
 
 
 def test_targets_are_reached_or_missed(speed: ModuleType, lines: list[dict[str, str]]) -> None:
+    lines[0]["processor"] = "one"
     assert speed.fill("targets", lines).splitlines()[2:] == [
-        "| W2 | 4 | × Opacus' best | ≥ 5 | missed |",
-        "| W2 | 1.5 | × near-limit | ≥ 1 | reached |",
-        "| W2 | 601 | largest memory, MiB | ≤ 600 | missed |",
+        "| W2 | one | 4 | × Opacus' best | ≥ 5 | missed |",
+        "| W2 | one | 1.5 | × near-limit | ≥ 1 | reached |",
+        "| W2 | one | 601 | largest memory, MiB | ≤ 600 | missed |",
     ]
+    other = lines[0] | {"processor": "", "memory_mib": "600"}
+    rows = [row for row in speed.fill("targets", [*lines, other]).splitlines() if "memory" in row]
+    assert [row.split(" | ")[1::4] for row in rows] == [["one", "missed |"], ["not kept", "reached |"]]
     lines[0]["load"] = "17"
     verdicts = [row.split(" | ")[-1] for row in speed.fill("targets", lines).splitlines()[2:]]
     assert verdicts == [*["not decided: a busy machine |"] * 2, "missed |"]
