@@ -100,6 +100,8 @@ def test_clients_share_weights_there_and_only_there(batch: int, shared: int, mon
     assert shared_clients(model, training, population, FedAvg(), private=True) == 1
     assert shared_clients(model, training, population, Scaffold()) == 1
     assert shared_clients(model, replace(training, optimizer=Adam()), population, FedAvg()) == 1
+    uneven = RandomPopulation(np.array([8] * 19 + [17]), SHAPE)  # rows are those of the largest client for all
+    assert shared_clients(model, training, uneven, FedAvg()) == 1
     monkeypatch.setattr(activation_space, "_LARGE", 1_000_000)
     assert shared_clients(model, training, population, FedAvg()) == 1
 

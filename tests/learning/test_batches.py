@@ -147,6 +147,13 @@ def test_a_client_without_samples_takes_no_step() -> None:
         assert batches.counts[:, 1].sum() == 0
 
 
+@pytest.mark.parametrize("sampling", ["shuffle", "poisson"])
+def test_a_block_may_have_no_samples_at_all(sampling: Sampling) -> None:
+    batches = batches_of(sampling, [3, 4], [0, 0], [0, 0], 2)
+    assert batches.index.shape[:2] == (0, 2)
+    assert batches.counts.shape == (0, 2)
+
+
 def test_clients_out_of_order_are_refused() -> None:
     with pytest.raises(ValueError, match="descending"):
         batches_of("shuffle", [1, 2], [5, 10], [1, 2], 5)

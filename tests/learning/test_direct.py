@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -217,6 +217,42 @@ def test_nothing_beside_the_numbers_is_written() -> None:
         patch.setattr(direct, "_empty", lambda *_: room[1, :4].as_strided((1, 1, 2, 2), (4, 1, 2, 1), 40))
         case.sums().image_derivatives(case.delta, case.kernels, case.image)
     assert (room[0] == 7).all() and (room[1, 4:] == 7).all() and not (room[1, :4] == 7).any()
+
+
+@compiled_only
+@pytest.mark.parametrize("shift", [0, 2, 6, 14])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_nothing_beside_the_room_is_written(case: Case, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever in a line of the cache the room begins."""
+    planned, rooms, first = DirectSums._plan, [], 1024 + shift
+
+    def between_guards(*arguments: Any, **keys: Any) -> tuple[ctypes.Array[ctypes.c_int64], Tensor]:
+        plan, room = planned(*arguments, **keys)
+        rooms.append((torch.full((len(room) + 2048,), 7.0), len(room)))
+        return plan, rooms[-1][0][first : first + len(room)]
+
+    expected = case.directly(case.sums())
+    monkeypatch.setattr(DirectSums, "_plan", between_guards)
+    found = case.directly(case.sums())
+    case.sums().kernel_derivatives(case.images, case.delta, case.clients, by_sample=True)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    for whole, size in rooms:
+        assert (whole[:first] == 7).all() and (whole[first + size :] == 7).all() and not (whole == 7).all()
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("size", "stride", "clients", "apart"),
+    [(3, 1, 3, False), (3, 1, 21, True), (3, 2, 21, True), (3, 3, 21, False), (1, 1, 21, False), (3, 1, 1, False)],
+)
+def test_images_far_apart_are_copied_where_a_pixel_is_read_again(
+    size: int, stride: int, clients: int, apart: bool
+) -> None:
+    """12 × 12 pixels of 16 channels are 64 KiB apart with more than seven clients; the room holds the copies."""
+    case = Case((size, size), (stride, stride), (0, 0), ONE, clients, 1, (12, 12), 16, 16)
+    _, room = case.sums()._plan(case.images, case.kernels, some_samples=1)
+    _, without = case.sums()._plan(case.images[..., :size, :size], case.kernels, some_samples=1)
+    assert (len(room) - len(without) > clients * 12 * 12 * 16) == apart
 
 
 @compiled_only

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.api import make_plan, plot_topology, simulate
-from wirelessfl.assembly import build_simulation, calibration, choose_plan, plan_to_look
+from wirelessfl.assembly import build_simulation, calibration, choose_plan, plan, plan_to_look
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.learning import CohortBlock, ExecutionPlan, LocalTraining, train_cohort
+from wirelessfl.learning.cohort import planning
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
@@ -72,6 +73,23 @@ def test_the_fastest_chunk_is_found_once_and_then_known(stopwatch: Stopwatch) ->
     stopwatch.calls = 0
     assert learner_of(built(worth_it())).plan.chunk == 3
     assert stopwatch.calls == 0
+
+
+def test_clients_with_weights_in_common_may_be_trained_together(
+    stopwatch: Stopwatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a block else holds one client, in the plan without a stopwatch and with it."""
+    monkeypatch.setattr(planning, "_ALL_BLOCKS", 1)
+    monkeypatch.setattr(planning, "_CEILING", 1)
+    short = small()
+    assert (learner_of(built(worth_it())).plan.chunk, learner_of(built(short)).plan.chunk) == (1, 1)
+    assert stopwatch.calls == 0
+    for module in (calibration, plan):
+        monkeypatch.setattr(module, "shared_clients", lambda *_, **__: 3)
+    assert learner_of(built(short)).plan.chunk == 3
+    assert stopwatch.calls == 0
+    assert learner_of(built(worth_it())).plan.chunk == 3
+    assert stopwatch.calls > 0
 
 
 @pytest.mark.parametrize(

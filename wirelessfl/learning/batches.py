@@ -120,10 +120,11 @@ def poisson_batches(stream: NodeStream, sizes: NDArray[np.int64], steps: NDArray
     counts = np.bincount(batch, minlength=last_step * len(sizes)).reshape(last_step, len(sizes))
     by_batch = np.argsort(batch, kind="stable")
     place = np.arange(len(batch)) - (np.cumsum(counts.ravel()) - counts.ravel())[batch[by_batch]]
-    index = np.zeros((last_step * len(sizes), max(1, int(counts.max(initial=0)))), dtype=np.int64)
+    width = max(1, int(counts.max(initial=0)))
+    index = np.zeros((last_step * len(sizes), width), dtype=np.int64)
     index[batch[by_batch], place] = sample[by_batch]
     expected = np.minimum(batch_size, sizes).astype(np.float64)
-    return Batches(index.reshape(last_step, len(sizes), -1), counts, np.tile(expected, (last_step, 1)), steps)
+    return Batches(index.reshape(last_step, len(sizes), width), counts, np.tile(expected, (last_step, 1)), steps)
 
 
 def _successes(

@@ -24,7 +24,8 @@ from wirelessfl.learning.population import Population
 _ALL_BLOCKS = 128 * 2**20  # bytes of all threads; measured: a block of 100 MiB gains nothing over one of 50
 _CEILING = 32 * 2**20  # of a block, where there are so many threads that less would be left
 _SHARED_BLOCKS = 512 * 2**20  # of all threads, where clients have large weights in common
-_SHARED_ROWS = 100  # with which a product with such weights takes half the time a row of one with twenty
+_SHARED_ROWS = 100  # of a product with such weights: a row takes half the time that it takes with twenty
+_ALIKE = 2  # times as many samples as most clients have, at most: the largest of a block decides what all take
 _SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones only cost dispatch
 _CUDA_RESERVED = 2 * 2**30  # bytes of a GPU for its libraries, their workspaces and pieces of noise; not measured
 _CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not measured
@@ -74,11 +75,14 @@ def shared_clients(
 ) -> int:
     """Clients of a block that are enough for products with large weights that all clients have in common.
 
-    Such weights are those of layers in activation space; without any 1. The arguments are those of `client_bytes`.
+    Such weights are those of layers in activation space; without any, or where some clients have many more samples than
+    others, 1. The arguments are those of `client_bytes`.
     """
-    if private or Footprint.of(algorithm, model.dimension).objective.correction is not None:
+    samples = _samples(population)
+    corrected = Footprint.of(algorithm, model.dimension).objective.correction is not None
+    if private or corrected or population.sizes.max() > _ALIKE * samples:
         return 1
-    batch, _, space = _activation_space(model, training, _samples(population))
+    batch, _, space = _activation_space(model, training, samples)
     return 1 if space is None else -(-_SHARED_ROWS // max(1, batch))
 
 

@@ -1,6 +1,6 @@
 /* Direct sums of one kind of processor; the including file has defined its vectors, see there. */
 
-#define ROWS (REGISTERS < 32 ? 6 : 8) /* of two vectors, which stay in the registers; 8 pointers are all that others hold */
+#define ROWS (REGISTERS < 32 ? 6 : 8) /* of two vectors in the registers; the general registers hold no more than 8 pointers */
 
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
  * `width` numbers apart, put at out + to[row] with `biases` if there are any. Of two vectors the second is `beside` numbers behind
