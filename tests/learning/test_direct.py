@@ -231,11 +231,9 @@ def test_nothing_beside_the_room_is_written(case: Case, shift: int, monkeypatch:
         rooms.append((torch.full((len(room) + 2048,), 7.0), len(room)))
         return plan, rooms[-1][0][first : first + len(room)]
 
-    expected = case.directly(case.sums())
     monkeypatch.setattr(DirectSums, "_plan", between_guards)
-    found = case.directly(case.sums())
+    case.directly(case.sums())
     case.sums().kernel_derivatives(case.images, case.delta, case.clients, by_sample=True)
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
     for whole, size in rooms:
         assert (whole[:first] == 7).all() and (whole[first + size :] == 7).all() and not (whole == 7).all()
 
