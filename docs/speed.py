@@ -8,6 +8,7 @@ MkDocs calls the functions named ``on_…``. A line ``<!-- benchmarks: W1, W2 --
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -129,8 +130,7 @@ def _when(measured: list[Line]) -> str:
 
 
 def _targets(lines: list[Line]) -> Iterator[str]:
-    pairs = ((target, line) for target in TARGETS for line in lines)
-    for target, line in pairs:
+    for target, line in itertools.product(TARGETS, lines):
         if (line["group"], line["case"]) != (target.group, target.case):
             continue
         found = _value(line, target.column)

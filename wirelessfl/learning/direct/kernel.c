@@ -107,7 +107,7 @@ static void copy(const convolution *of, part some, const float *from, steps ther
     if (there.channel == 1 && here.channel == 1 && of->channels % LANES == 0) {
         there.channel = here.channel = 1; /* known as it is compiled */
         copy_images(of, some, from, there, to, here, of->channels / LANES * LANES);
-    } else if (of->channels == 1) copy_images(of, some, from, there, to, here, 1); /* not known, each were moved by a call */
+    } else if (of->channels == 1) copy_images(of, some, from, there, to, here, 1); /* else a call for each pixel */
     else if (of->channels == 3) copy_images(of, some, from, there, to, here, 3);
     else copy_images(of, some, from, there, to, here, of->channels);
 }

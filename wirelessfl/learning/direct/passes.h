@@ -37,7 +37,7 @@ FUNCTION void NAMED(sum_block)(const int rows, const int across, const int adds,
             for (int n = 0; n < across; n++) sums[row][n] = MULTIPLY_ADD(value, numbers[n], sums[row][n]);
         }
     }
-    const int64_t apart = of->apart, *to = of->to + first; /* read once: what is stored below might lie there */
+    const int64_t apart = of->apart, *to = of->to + first; /* not in the loop: for all that is known, it might store there */
     float *const out = of->out;
     const float *biases = of->biases;
     for (int row = 0; row < rows; row++)
@@ -50,11 +50,11 @@ FUNCTION void NAMED(sum_block)(const int rows, const int across, const int adds,
 }
 
 /* Functions of their own: in one with much else the compiler has no registers left for the loop. */
-#define ALL_ROWS(name, across, adds)                                                                         \
-    ALONE void NAMED(name)(const NAMED(product) *of) {                                                      \
-        int64_t row = 0;                                                                                     \
-        for (; row + ROWS / 2 < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, adds, row, of);        \
-        if (row < of->rows) NAMED(sum_block)(ROWS / 2, across, adds, row, of);                               \
+#define ALL_ROWS(name, across, adds)                                                                    \
+    ALONE void NAMED(name)(const NAMED(product) *of) {                                                  \
+        int64_t row = 0;                                                                                \
+        for (; row + ROWS / 2 < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, adds, row, of);   \
+        if (row < of->rows) NAMED(sum_block)(ROWS / 2, across, adds, row, of);                          \
     }
 ALL_ROWS(put_one, 1, 0)
 ALL_ROWS(put_two, 2, 0)
@@ -70,6 +70,7 @@ FUNCTION void NAMED(pack)(const int across, NAMED(product) *of) {
     of->right = of->packed, of->width = across * VECTOR, of->beside = VECTOR;
 }
 
+/* One running sum, of all rows. */
 FUNCTION void NAMED(sum_running)(const int adds, const int across, NAMED(product) of) {
     if (of.packed) NAMED(pack)(across, &of);
     if (across == 1) adds ? NAMED(add_one)(&of) : NAMED(put_one)(&of);
