@@ -26,8 +26,8 @@ SOURCES = (
     Path("wirelessfl/learning/cohort/pooling/kernel.c"),
     Path("wirelessfl/learning/direct/kernel.c"),
     Path("wirelessfl/learning/winograd/kernel.c"),
+    Path("wirelessfl/privacy/mechanisms/haar_noise/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_norms/kernel.c"),
-    Path("wirelessfl/privacy/mechanisms/inverse_haar/kernel.c"),
     Path("wirelessfl/normals/kernel.c"),
     Path("wirelessfl/radio/weighted_sums/kernel.c"),
 )

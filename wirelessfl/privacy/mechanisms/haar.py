@@ -7,17 +7,13 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from wirelessfl.normals import add_normal
 from wirelessfl.privacy import ClipDomain, HaarNoise, NoiseLaw, WaveletReading, padded_length
 from wirelessfl.privacy.clipping import Step, shrink
 from wirelessfl.privacy.costs import require_choices
 from wirelessfl.privacy.mechanisms.base import PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
+from wirelessfl.privacy.mechanisms.haar_noise import add_haar_noise
 from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
-from wirelessfl.privacy.mechanisms.inverse_haar import add_inverse_haar, coefficients_needed
-
-_DRAWN_BYTES = 2**22  # of coefficients at a time: the inverse transform passes over them while they are in the cache
-_DRAWN_BYTES_ON_DEVICE = 2**28  # there launches count; the transform holds four times as much meanwhile
 
 
 def clip_by_haar_norm(
@@ -68,18 +64,7 @@ class HaarMechanism(GaussianMechanism):
 
     @override
     def draw(self, total: Tensor, noise_std: Tensor, step: Step) -> None:
-        # Noise with coefficients N(0, (σ_i/W)²) before it is cut to d
-        clients, dimension = total.shape
-        needed = coefficients_needed(dimension)
-        drawn = _DRAWN_BYTES if total.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
-        at_once = max(1, drawn // (total.element_size() * padded_length(dimension)))
-        room = total.new_empty(min(at_once, clients), needed)
-        for first in range(0, clients, at_once):
-            rows = slice(first, first + at_once)
-            whose = step.clients[rows]
-            coefficients = room[: len(whose)].zero_()
-            add_normal(coefficients, noise_std[rows], step.streams, PURPOSE, step.round_index, whose, step.step)
-            add_inverse_haar(total[rows], coefficients)
+        add_haar_noise(total, noise_std, PURPOSE, step)
 
     @override
     def law(self, dimension: int) -> NoiseLaw:
