@@ -42,7 +42,7 @@ from wirelessfl.privacy.mechanisms import (
     MeanGaussianMechanism,
     NoiseMechanism,
     gaussian,
-    haar,
+    haar_noise,
 )
 from wirelessfl.radio import Superposition
 
@@ -71,7 +71,7 @@ BUILDS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = MODELS | {
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise is drawn: how it is drawn on a device has tests of its own, and takes thousands of operations here."""
-    for mechanism in (gaussian, haar):
+    for mechanism in (gaussian, haar_noise):
         monkeypatch.setattr(mechanism, "add_normal", lambda out, *_: out)
 
 
@@ -247,7 +247,7 @@ def test_launches_of_noise_do_not_grow_with_the_clients() -> None:
 
 def test_noise_in_pieces_needs_the_numbers_of_its_clients_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wavelet noise of a large block is drawn for some clients at a time: their numbers go in the first step alone."""
-    monkeypatch.setattr(haar, "_DRAWN_BYTES_ON_DEVICE", 1)  # a client at a time
+    monkeypatch.setattr(haar_noise, "_DRAWN_BYTES_ON_DEVICE", 1)  # a client at a time
     transform = PrivateGradients(FlatClipping(0.5), HaarMechanism(Constant(1.0)))
     for steps in (1, 3):
         training = LocalTraining(SGD(), 0.01, batch_size=6, steps=steps)
