@@ -15,7 +15,7 @@ from tests.learning.test_cohort import STREAMS, collect, compare
 from wirelessfl.learning import models
 from wirelessfl.learning.algorithms import FedAvg, Scaffold
 from wirelessfl.learning.batches import Sampling
-from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes, shared_clients, train_cohort
+from wirelessfl.learning.cohort import ClientDemand, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.stacked import ActivationSpace, Program, activation_space, compile_program
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD, Adam
@@ -84,7 +84,9 @@ def test_their_memory_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     model = FlatModel(network, SHAPE, 3)
     population = RandomPopulation(np.array([8, 8]), SHAPE)
     training = LocalTraining(SGD(), 0.1, 4, epochs=1)
-    taken, private = (client_bytes(model, training, population, FedAvg(), private=private) for private in (False, True))
+    taken, private = (
+        ClientDemand.of(model, training, population, FedAvg(), private=private).nbytes for private in (False, True)
+    )
     large = 96 * 300 + 300 * 200
     rows = 8 * (96 + 2 * 300 + 300 + 2 * 200)
     assert private - taken == 4 * (2 * large - rows)  # clipping needs the gradients by the weights themselves
@@ -96,14 +98,14 @@ def test_clients_share_weights_there_and_only_there(batch: int, shared: int, mon
     monkeypatch.setattr(activation_space, "_LARGE", 10_000)
     model, population = FlatModel(network, SHAPE, 3), RandomPopulation(np.array([8, 8]), SHAPE)
     training = LocalTraining(SGD(), 0.1, batch, epochs=1)
-    assert shared_clients(model, training, population, FedAvg()) == shared
-    assert shared_clients(model, training, population, FedAvg(), private=True) == 1
-    assert shared_clients(model, training, population, Scaffold()) == 1
-    assert shared_clients(model, replace(training, optimizer=Adam()), population, FedAvg()) == 1
+    assert ClientDemand.of(model, training, population, FedAvg()).company == shared
+    assert ClientDemand.of(model, training, population, FedAvg(), private=True).company == 1
+    assert ClientDemand.of(model, training, population, Scaffold()).company == 1
+    assert ClientDemand.of(model, replace(training, optimizer=Adam()), population, FedAvg()).company == 1
     uneven = RandomPopulation(np.array([8] * 19 + [17]), SHAPE)  # rows are those of the largest client for all
-    assert shared_clients(model, training, uneven, FedAvg()) == 1
+    assert ClientDemand.of(model, training, uneven, FedAvg()).company == 1
     monkeypatch.setattr(activation_space, "_LARGE", 1_000_000)
-    assert shared_clients(model, training, population, FedAvg()) == 1
+    assert ClientDemand.of(model, training, population, FedAvg()).company == 1
 
 
 def test_an_activation_in_place_changes_no_input() -> None:

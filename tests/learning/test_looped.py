@@ -18,7 +18,7 @@ from tests.learning.test_cohort import STREAMS, collect
 from tests.learning.test_cohort import compare as compare_plainly
 from wirelessfl.learning import models
 from wirelessfl.learning.algorithms import FedAvg, LocalObjective
-from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, client_bytes, train_cohort
+from wirelessfl.learning.cohort import ClientDemand, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.looped import trains_client_by_client
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.data.examples import Examples
@@ -189,4 +189,4 @@ def test_no_patches_are_planned_for_where_convolutions_see_the_images() -> None:
     outputs = 4 * 64 + 3  # of the layers; what the functions between them give is not seen
     samples = 80 * int(np.quantile(population.sizes, 0.9)) + 12 * 192 * int(np.quantile(population.sizes, 0.9))
     expected = 4 * (3 * model.dimension + 10 * (192 + outputs)) + samples
-    assert client_bytes(model, LocalTraining(SGD(), 0.1, 10, epochs=1), population, FedAvg()) == expected
+    assert ClientDemand.of(model, LocalTraining(SGD(), 0.1, 10, epochs=1), population, FedAvg()).nbytes == expected

@@ -20,12 +20,12 @@ from wirelessfl.learning.algorithms import ClientRows, FedAvg, LocalObjective, S
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.cohort import (
+    ClientDemand,
     CohortBlock,
     ExecutionPlan,
     GradientTransform,
     LocalTraining,
     StepContext,
-    client_bytes,
     general,
     gradients,
     patches,
@@ -164,7 +164,7 @@ def floats_of(model: FlatModel) -> int:
     """Numbers of one sample on its way through the perceptron."""
     training = LocalTraining(SGD(), 0.1, batch_size=1, steps=1)
     population = RandomPopulation(np.full(CLIENTS, 1), MODELS["mlp"][1], 10)
-    two, one = (client_bytes(model, replace(training, batch_size=n), population, FedAvg()) for n in (2, 1))
+    two, one = (ClientDemand.of(model, replace(training, batch_size=n), population, FedAvg()).nbytes for n in (2, 1))
     return (two - one) // 4
 
 
@@ -188,11 +188,11 @@ def test_rows_and_several_vectors_are_there_while_clients_send() -> None:
     population = RandomPopulation(np.full(CLIENTS, 1), shape, 10)
     planned = BlockMemory(model, training, population, algorithm).peak(CLIENTS)
     assert planned - CLIENTS * 2 * of_one == pytest.approx(measured, rel=TOLERANCE)
-    plain, controlled = (client_bytes(model, training, population, how) for how in (FedAvg(), algorithm))
+    plain, controlled = (ClientDemand.of(model, training, population, how).nbytes for how in (FedAvg(), algorithm))
     samples = plain - 4 * (3 * model.dimension + floats_of(model))
     assert controlled - samples == 6 * of_one  # an update, rows twice, three vectors
     batches = replace(training, batch_size=1 + 3 * of_one // floats_of(model))  # training takes more than sending
-    plain, controlled = (client_bytes(model, batches, population, how) for how in (FedAvg(), algorithm))
+    plain, controlled = (ClientDemand.of(model, batches, population, how).nbytes for how in (FedAvg(), algorithm))
     assert controlled - plain == of_one  # a correction
 
 

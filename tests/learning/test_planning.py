@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from wirelessfl.learning import Adam, FedAvg, FlatModel, PartitionedData, SyntheticPopulation, iid_partition
 from wirelessfl.learning.cohort import (
+    ClientDemand,
     LocalTraining,
-    client_bytes,
     cpu_chunks,
     cuda_chunk,
     fastest_chunk,
@@ -41,9 +41,10 @@ def test_bytes_of_a_client() -> None:
     data = PartitionedData(digits, iid_partition(len(digits.train), 10, np.random.default_rng(0)))
     model = FlatModel(lambda: logistic((64,), 10), (64,), 10)
     own = 80 * int(np.quantile(data.sizes, 0.9))
-    assert client_bytes(model, TRAINING, data, FedAvg()) == 4 * (3 * 650 + 20 * (64 + 10)) + own
+    assert ClientDemand.of(model, TRAINING, data, FedAvg()).nbytes == 4 * (3 * 650 + 20 * (64 + 10)) + own
     adaptive = LocalTraining(Adam(), 0.1, batch_size=20, epochs=1)  # two moments more
-    assert client_bytes(model, adaptive, data, FedAvg()) - client_bytes(model, TRAINING, data, FedAvg()) == 4 * 2 * 650
+    plain, with_moments = (ClientDemand.of(model, how, data, FedAvg()).nbytes for how in (TRAINING, adaptive))
+    assert with_moments - plain == 4 * 2 * 650
 
 
 def test_samples_that_are_made_for_a_block_count_and_their_size_is_that_of_large_clients() -> None:
@@ -52,15 +53,16 @@ def test_samples_that_are_made_for_a_block_count_and_their_size_is_that_of_large
     model = FlatModel(lambda: logistic((60,), 10), (60,), 10)
     large = int(np.quantile(population.sizes, 0.9))
     assert np.median(population.sizes) < large
-    assert client_bytes(model, TRAINING, population, FedAvg()) == 4 * (3 * 610 + 20 * 70) + large * (12 * 60 + 80)
+    expected = 4 * (3 * 610 + 20 * 70) + large * (12 * 60 + 80)
+    assert ClientDemand.of(model, TRAINING, population, FedAvg()).nbytes == expected
 
 
 def test_a_cohort_that_fits_is_one_block_a_thread_or_equally_many() -> None:
-    assert cpu_chunks(2 * MIB, 50, 2) == (25, 13, 9, 7, 5, 4)
-    assert cpu_chunks(2 * MIB, 50, 4) == (13, 7, 5, 4, 3, 2)
+    assert cpu_chunks(ClientDemand(2 * MIB), 50, 2) == (25, 13, 9, 7, 5, 4)
+    assert cpu_chunks(ClientDemand(2 * MIB), 50, 4) == (13, 7, 5, 4, 3, 2)
     for threads in range(1, 5):
         for clients in range(1, 200):
-            for chunk in cpu_chunks(2 * MIB, clients, threads):
+            for chunk in cpu_chunks(ClientDemand(2 * MIB), clients, threads):
                 turns = -(-clients // (chunk * threads))
                 assert chunk == 1 or (chunk - 1) * threads * turns < clients  # no smaller block would do in as many
 
@@ -68,30 +70,30 @@ def test_a_cohort_that_fits_is_one_block_a_thread_or_equally_many() -> None:
 def test_blocks_stay_below_the_ceilings_of_a_thread_and_of_all() -> None:
     for client in (10_000, MIB, 7 * MIB, 50 * MIB):
         for threads in (1, 2, 4, 16, 64):
-            for chunk in cpu_chunks(client, 10_000, threads):
+            for chunk in cpu_chunks(ClientDemand(client), 10_000, threads):
                 assert chunk == 1 or chunk * client <= max(32, 128 // threads) * MIB
-    assert cpu_chunks(2 * MIB, 10_000, 1)[0] == 64  # 157 of 64
-    assert cpu_chunks(2 * MIB, 65, 1)[0] == 33  # two of them rather than 64 and 1
-    assert cpu_chunks(MIB, 64 * 8, 64) == (8, 4)  # as many blocks as threads
+    assert cpu_chunks(ClientDemand(2 * MIB), 10_000, 1)[0] == 64  # 157 of 64
+    assert cpu_chunks(ClientDemand(2 * MIB), 65, 1)[0] == 33  # two of them rather than 64 and 1
+    assert cpu_chunks(ClientDemand(MIB), 64 * 8, 64) == (8, 4)  # as many blocks as threads
 
 
 def test_a_client_too_large_for_any_ceiling_is_trained_alone() -> None:
-    assert cpu_chunks(200 * MIB, 50, 2) == (1,)
+    assert cpu_chunks(ClientDemand(200 * MIB), 50, 2) == (1,)
 
 
 def test_clients_that_share_weights_have_a_higher_ceiling() -> None:
-    assert cpu_chunks(50 * MIB, 20, 2, shared=5) == (5, 3, 2, 1)  # 256 MiB a thread
-    assert cpu_chunks(50 * MIB, 20, 1, shared=5)[0] == 5  # no more than gain from it
-    assert cpu_chunks(50 * MIB, 20, 4, shared=5)[0] == 2  # 128 MiB a thread: 2, and 3 turns
-    assert cpu_chunks(200 * MIB, 20, 4, shared=5) == (1,)
-    assert cpu_chunks(MIB, 20, 2, shared=5) == cpu_chunks(MIB, 20, 2)  # the block is larger anyway
+    assert cpu_chunks(ClientDemand(50 * MIB, 5), 20, 2) == (5, 3, 2, 1)  # 256 MiB a thread
+    assert cpu_chunks(ClientDemand(50 * MIB, 5), 20, 1)[0] == 5  # no more than gain from it
+    assert cpu_chunks(ClientDemand(50 * MIB, 5), 20, 4)[0] == 2  # 128 MiB a thread: 2, and 3 turns
+    assert cpu_chunks(ClientDemand(200 * MIB, 5), 20, 4) == (1,)
+    assert cpu_chunks(ClientDemand(MIB, 5), 20, 2) == cpu_chunks(ClientDemand(MIB), 20, 2)  # the block is larger anyway
 
 
 def test_blocks_below_the_floor_are_no_candidates_but_for_the_fewest() -> None:
-    assert cpu_chunks(44 * 1024, 50, 2) == (25,)  # a small model: nothing to choose from
-    assert cpu_chunks(MIB, 10, 1) == (10, 5, 4)
-    assert cpu_chunks(5 * MIB, 3, 1) == (3, 2, 1)
-    assert cpu_chunks(100, 0, 8) == (1,)
+    assert cpu_chunks(ClientDemand(44 * 1024), 50, 2) == (25,)  # a small model: nothing to choose from
+    assert cpu_chunks(ClientDemand(MIB), 10, 1) == (10, 5, 4)
+    assert cpu_chunks(ClientDemand(5 * MIB), 3, 1) == (3, 2, 1)
+    assert cpu_chunks(ClientDemand(100), 0, 8) == (1,)
 
 
 @pytest.mark.parametrize(("device", "least"), [("cpu", 250e6), ("cuda", 25e9)])

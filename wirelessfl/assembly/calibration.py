@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.learning.batches import local_steps
-from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk, shared_clients
+from wirelessfl.learning.cohort import ClientDemand, cpu_chunks, fastest_chunk
 from wirelessfl.processor import processor_name
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
@@ -117,13 +117,10 @@ def calibrate(learner: Learner, clients: int) -> ExecutionPlan:
     """
     sizes, training = learner.population.sizes, learner.training
     private = learner.private is not None
-    client, shared = (
-        of(learner.model, training, learner.population, learner.algorithm, private=private)
-        for of in (client_bytes, shared_clients)
-    )
-    chunks = cpu_chunks(client, clients, learner.plan.threads, shared)
+    demand = ClientDemand.of(learner.model, training, learner.population, learner.algorithm, private=private)
+    chunks = cpu_chunks(demand, clients, learner.plan.threads)
     steps = max(1, int(np.median(local_steps(sizes, training.batch_size, training.epochs, training.steps))))
-    if len(chunks) == 1 or client * clients * steps * learner.rounds < _LEAST_WORK:
+    if len(chunks) == 1 or demand.nbytes * clients * steps * learner.rounds < _LEAST_WORK:
         return learner.plan
     kept = user_cache()
     chunk = None if kept is None else _remembered(learner, clients, steps, chunks, kept)

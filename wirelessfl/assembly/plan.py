@@ -15,13 +15,12 @@ from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraini
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.cohort import (
     BlockMemory,
+    ClientDemand,
     GradientTransform,
     Precision,
-    client_bytes,
     cpu_chunks,
     cuda_chunk,
     separate_blocks,
-    shared_clients,
 )
 from wirelessfl.scenario.sections import Compute
 from wirelessfl.trace import available_memory, read_attributes
@@ -81,11 +80,8 @@ class Resources:
         batch = min(training.batch_size, int(np.quantile(population.sizes, 0.9)))
         separate = separate_blocks(model, batch, clients, kind) if self.elsewhere else None
         if kind == "cpu":
-            client, shared = (
-                of(model, training, population, algorithm, private=transform is not None)
-                for of in (client_bytes, shared_clients)
-            )
-            return cpu_chunks(client, clients, separate or self.threads, shared)[0]
+            demand = ClientDemand.of(model, training, population, algorithm, private=transform is not None)
+            return cpu_chunks(demand, clients, separate or self.threads)[0]
         block = BlockMemory(model, training, population, algorithm, transform)
         # All of its memory and not what is free just now: equal scenarios get equal plans.
         memory = torch.cuda.get_device_properties(self.device).total_memory

@@ -5,12 +5,11 @@ from wirelessfl.learning.cohort.execution import ExecutionPlan, Precision, one_t
 from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.peak import BlockMemory
 from wirelessfl.learning.cohort.planning import (
-    client_bytes,
+    ClientDemand,
     cpu_chunks,
     cuda_chunk,
     fastest_chunk,
     separate_blocks,
-    shared_clients,
 )
 from wirelessfl.learning.cohort.sums import BlockSum, SummedBlock
 from wirelessfl.learning.cohort.training import (
@@ -26,6 +25,7 @@ __all__ = [
     "BlockMap",
     "BlockMemory",
     "BlockSum",
+    "ClientDemand",
     "Cohort",
     "CohortBlock",
     "CohortPart",
@@ -39,12 +39,10 @@ __all__ = [
     "SummedBlock",
     "TrainingElsewhere",
     "TransformState",
-    "client_bytes",
     "cpu_chunks",
     "cuda_chunk",
     "fastest_chunk",
     "one_torch_thread",
     "separate_blocks",
-    "shared_clients",
     "train_cohort",
 ]

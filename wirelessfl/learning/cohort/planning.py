@@ -5,6 +5,7 @@ Large blocks spend less on dispatch, small ones stay in a cache; where the two m
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,60 +49,73 @@ _CLEARLY = 0.9  # of the seconds of the first candidate: less than this is not t
 Measure = Callable[[int, int], float]
 
 
-def client_bytes(
-    model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm, *, private: bool = False
-) -> int:
-    """About how much memory a client of a block takes.
+@dataclass(frozen=True)
+class ClientDemand:
+    """What a client asks of the block that it is trained in.
 
-    That is parameters, accumulated gradient, gradient or update, the optimizer's state, what the layers make of one
-    batch and the correction of the algorithm, or after the training its rows and uploads, whichever is more; the order
-    of the client's samples, and the samples themselves where they are made for the block. ``private`` says whether
-    gradients are clipped sample by sample.
+    Attributes:
+        nbytes: About how much memory it takes there.
+        company: Clients of a block, itself included, that are enough for products with large weights that all of them
+            have in common: those of layers in activation space. Without any, or where some clients have many more
+            samples than others, 1.
     """
-    own = Footprint.of(algorithm, model.dimension)
-    correction = 0 if own.objective.correction is None else own.objective.correction.nbytes
-    state = sum(rows.numel() for rows in training.optimizer.start(torch.zeros(1, 1)).values())
-    floats = state * model.dimension + training.batch_size * _floats_per_sample(model)
-    made = 0 if population.lasting_bytes else _MADE_BYTES * math.prod(model.feature_shape)
-    samples = _samples(population)
-    by_weights = private or own.objective.correction is not None
-    floats += 3 * model.dimension if by_weights else _trained_numbers(model, training, samples)
-    sending = 4 * model.dimension + own.finishing
-    return max(4 * floats + correction, sending) + samples * (made + _ORDER_BYTES)
+
+    nbytes: int
+    company: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        model: FlatModel,
+        training: LocalTraining,
+        population: Population,
+        algorithm: Algorithm,
+        *,
+        private: bool = False,
+    ) -> "ClientDemand":
+        """The demand of a client with as many samples as the larger ones have.
+
+        Its memory is that of parameters, accumulated gradient, gradient or update, the optimizer's state, what the
+        layers make of one batch and the correction of the algorithm, or after the training its rows and uploads,
+        whichever is more; the order of the client's samples, and the samples themselves where they are made for the
+        block. ``private`` says whether gradients are clipped sample by sample.
+        """
+        own = Footprint.of(algorithm, model.dimension)
+        correction = own.objective.correction
+        samples = _samples(population)
+        batch, steps, space = _activation_space(model, training, samples)
+        if private or correction is not None:
+            space = None
+        state = sum(rows.numel() for rows in training.optimizer.start(torch.zeros(1, 1)).values())
+        floats = state * model.dimension + training.batch_size * _floats_per_sample(model)
+        floats += 3 * model.dimension if space is None else space.numbers(model.dimension, batch, steps)
+        sending = 4 * model.dimension + own.finishing
+        made = 0 if population.lasting_bytes else _MADE_BYTES * math.prod(model.feature_shape)
+        held = max(4 * floats + (0 if correction is None else correction.nbytes), sending)
+        alone = space is None or population.sizes.max() > _ALIKE * samples
+        company = 1 if alone else -(-_SHARED_ROWS // max(1, batch))
+        return cls(held + samples * (made + _ORDER_BYTES), company)
 
 
-def shared_clients(
-    model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm, *, private: bool = False
-) -> int:
-    """Clients of a block that are enough for products with large weights that all clients have in common.
-
-    Such weights are those of layers in activation space; without any, or where some clients have many more samples than
-    others, 1. The arguments are those of `client_bytes`.
-    """
-    samples = _samples(population)
-    corrected = Footprint.of(algorithm, model.dimension).objective.correction is not None
-    if private or corrected or population.sizes.max() > _ALIKE * samples:
-        return 1
-    batch, _, space = _activation_space(model, training, samples)
-    return 1 if space is None else -(-_SHARED_ROWS // max(1, batch))
-
-
-def cpu_chunks(client: int, clients: int, threads: int, shared: int = 1) -> tuple[int, ...]:
+def cpu_chunks(demand: ClientDemand, clients: int, threads: int) -> tuple[int, ...]:
     """Values of ``ExecutionPlan.chunk`` to choose from on a CPU, the largest first, which is a good one unmeasured.
 
     All threads compute equally many blocks of equal sizes, as the round ends with the last of them: one, or as many
     as memory asks for, and twice, three times... as many while blocks do not get too small to gain anything.
 
     Args:
-        client: Bytes that a client takes.
+        demand: Of a client; a block for its company may be larger than others.
         clients: The clients of a round.
         threads: Worker threads.
-        shared: Clients that gain from being in one block, which may be larger for them.
     """
-    largest = max(1, max(_CEILING, _ALL_BLOCKS // threads) // client, min(shared, _SHARED_BLOCKS // threads // client))
+    alone = max(_CEILING, _ALL_BLOCKS // threads) // demand.nbytes
+    together = min(demand.company, _SHARED_BLOCKS // threads // demand.nbytes)
+    largest = max(1, alone, together)
     turns = max(1, -(-clients // (largest * threads)))
     chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
-    return tuple(dict.fromkeys(chunks[:1] + [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]))
+    return tuple(
+        dict.fromkeys(chunks[:1] + [chunk for chunk in chunks[1:] if chunk * demand.nbytes >= _SMALLEST_BLOCK])
+    )
 
 
 def separate_blocks(model: FlatModel, batch: int, clients: int, device: str) -> int:
@@ -192,12 +206,6 @@ def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> in
 def _samples(population: Population) -> int:
     # Of a client that counts: a block holds clients that are alike, so that one of the blocks holds the large ones
     return int(np.quantile(population.sizes, 0.9))
-
-
-def _trained_numbers(model: FlatModel, training: LocalTraining, samples: int) -> int:
-    # Numbers of parameters, accumulated gradient and update, of a client with so many samples
-    batch, steps, space = _activation_space(model, training, samples)
-    return 3 * model.dimension if space is None else space.numbers(model.dimension, batch, steps)
 
 
 def _activation_space(
