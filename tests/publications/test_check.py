@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from publications.paper import Paper
 from publications.provenance import UNKNOWN, Provenance
 from publications.results import read_results, read_tables, size_folder
 from publications.studies import PaperStudy
-from publications.tables import StudyTable, Tables
+from publications.tables import METRICS, StudyTable, Tables
 from tests.publications.example import ABOUT, EXAMPLE, TABLES
 from wirelessfl.cli import main
 from wirelessfl.processor import processor_name
@@ -93,6 +94,43 @@ def test_a_run_is_made_again_and_compared_number_by_number(design: StudyDesign, 
     assert f"torch 1.0, now {origin.torch}: compared within 1%" in line
 
 
+def test_a_run_of_another_processor_may_drift_by_less_than_its_seeds_differ(
+    design: StudyDesign, tmp_path: Path
+) -> None:
+    run, origin = design.runs[-1], Provenance("0123456789ab", "0", "1", "1.0")
+    result = wfl.simulate(run.scenario, tmp_path / "before", pictures=False)
+    row = run_row({KEY: "2"}, run.scenario.seed, run.id, result.to_dataframe(), result.summary, origin)
+    loss = row.numbers["test_loss"]
+
+    def again(drift: float, *seeds: float, here: bool = False) -> list[str]:
+        """With losses of this and other seeds of the point; another point differs more."""
+        kept = replace(origin, torch=version("torch").partition("+")[0], processor=processor_name()) if here else origin
+        mine = replace(row, numbers={**row.numbers, "test_loss": loss + drift}, provenance=kept)
+        others = [replace(row, seed=50 + at, numbers={**row.numbers, "test_loss": x}) for at, x in enumerate(seeds)]
+        elsewhere = replace(row, point={KEY: "1"}, numbers={**row.numbers, "test_loss": 100 * loss})
+        table = StudyTable("one", (KEY,), (elsewhere, *others, mine))
+        spread = check.spreads(table, mine)
+        return check.compare_run(design, run, mine, tmp_path / f"{drift}-{seeds}-{here}", spread)
+
+    drift = 0.1 * loss  # a quarter of the deviation of two numbers that are 4 √2 = 5.7 times as far apart
+    assert len(again(drift)) == 1
+    assert len(again(drift, loss + 6.5 * drift)) == 1
+    assert again(drift, loss + 7 * drift) == []
+    assert len(again(drift, loss + 7 * drift, here=True)) == 1
+
+
+def test_the_spread_of_what_is_learnt_and_finite() -> None:
+    (example, *_) = next(iter(TABLES.studies.values())).runs
+    rows = tuple(
+        replace(example, seed=seed, numbers={**dict.fromkeys(METRICS, at), "train_loss": math.nan})
+        for seed, at in enumerate((1.0, 3.0))
+    )
+    found = check.spreads(StudyTable("one", (), rows), rows[0])
+    assert {metric for metric, spread in found.items() if spread == math.sqrt(2)} == set(check.LEARNT) - {"train_loss"}
+    assert set(found) == set(METRICS) and sum(map(bool, found.values())) == len(check.LEARNT) - 1
+    assert not any(check.spreads(StudyTable("one", (), rows[:1]), rows[0]).values())
+
+
 def test_a_run_of_a_gpu_is_made_again_on_a_cpu_where_there_is_none(
     design: StudyDesign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,5 +168,5 @@ def test_a_stored_run_of_each_paper_comes_out_the_same(
     if not known:
         pytest.skip("recorded before versions were kept: to be run again")
     here = [one for one in known if one[3].provenance.processor == processor_name()]
-    _, design, run, before = min(here or known, key=lambda one: one[3].provenance.seconds)
-    assert check.compare_run(design, run, before, tmp_path) == []
+    study, design, run, before = min(here or known, key=lambda one: one[3].provenance.seconds)
+    assert check.compare_run(design, run, before, tmp_path, check.spreads(stored.studies[study], before)) == []
