@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.api import make_plan, plot_topology, simulate
-from wirelessfl.assembly import build_simulation, calibration, choose_plan, plan, plan_to_look
+from wirelessfl.assembly import build_simulation, calibration, choose_plan, plan_to_look
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.learning import CohortBlock, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort import planning
@@ -84,8 +85,12 @@ def test_clients_with_weights_in_common_may_be_trained_together(
     short = small()
     assert (learner_of(built(worth_it())).plan.chunk, learner_of(built(short)).plan.chunk) == (1, 1)
     assert stopwatch.calls == 0
-    for module in (calibration, plan):
-        monkeypatch.setattr(module, "shared_clients", lambda *_, **__: 3)
+    of = planning.ClientDemand.of
+
+    def in_company(*args: Any, private: bool) -> planning.ClientDemand:
+        return replace(of(*args, private=private), company=3)
+
+    monkeypatch.setattr(planning.ClientDemand, "of", in_company)
     assert learner_of(built(short)).plan.chunk == 3
     assert stopwatch.calls == 0
     assert learner_of(built(worth_it())).plan.chunk == 3

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from wirelessfl.normals.portable import add_portably
 from wirelessfl.streams import Streams
 from wirelessfl.transfers import sent
 
-__all__ = ["add_normal", "noise_key"]
+__all__ = ["NoiseStreams", "add_normal", "noise_key", "nonces"]
 
 _KEY_PARTS = 4  # of 63 random bits each, written as 64
 
@@ -135,21 +136,41 @@ def add_compiled(
         out.dtype == np.float32 and out.strides[1] == out.itemsize and out.flags.writeable,
         f"rows must be writeable floats side by side, found {out.dtype} with strides {out.strides}",
     )
-    precondition(
-        std.shape == (rows,) and nonces.shape == (rows, 3) and len(key) == 32,
-        f"found {std.shape} deviations, {nonces.shape} nonces and a key of {len(key)} for {rows} rows",
-    )
-    words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
-    std, nonces = np.ascontiguousarray(std, np.float32), np.ascontiguousarray(nonces, np.uint32)
-    library.wirelessfl_add_normals(
-        out.ctypes.data,
-        rows,
-        out.strides[0] // out.itemsize,
-        columns,
-        std.ctypes.data,
-        words.ctypes.data,
-        nonces.ctypes.data,
-    )
+    streams = NoiseStreams.of(rows, std, key, nonces)
+    at = out.ctypes.data, rows, out.strides[0] // out.itemsize, columns
+    library.wirelessfl_add_normals(*at, *streams.addresses())
+
+
+class NoiseStreams(NamedTuple):
+    """Streams of normal numbers as compiled kernels read them.
+
+    Attributes:
+        std: (k,) float32 deviations.
+        words: (8,) uint32 of the key.
+        nonces: (k, 3) uint32.
+    """
+
+    std: NDArray[np.float32]
+    words: NDArray[np.uint32]
+    nonces: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, rows: int, std: NDArray[np.floating], key: bytes, nonces: NDArray[np.integer]) -> Self:
+        """The streams of so many rows.
+
+        Raises:
+            ValueError: Deviations or nonces are not as many as the rows, or the key has not 32 bytes.
+        """
+        precondition(
+            std.shape == (rows,) and nonces.shape == (rows, 3) and len(key) == 32,
+            f"found {std.shape} deviations, {nonces.shape} nonces and a key of {len(key)} for {rows} rows",
+        )
+        words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
+        return cls(np.ascontiguousarray(std, np.float32), words, np.ascontiguousarray(nonces, np.uint32))
+
+    def addresses(self) -> tuple[int, int, int]:
+        """Where they begin, for as long as this lives."""
+        return self.std.ctypes.data, self.words.ctypes.data, self.nonces.ctypes.data
 
 
 def nonces(clients: NDArray[np.int64], step: int) -> NDArray[np.uint32]:

@@ -14,9 +14,15 @@ from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.normals import add_on_device, noise_key
 from wirelessfl.privacy.clipping import Constant, FlatClipping
-from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
+from wirelessfl.privacy.mechanisms import (
+    GaussianMechanism,
+    HaarMechanism,
+    MeanGaussianMechanism,
+    NoiseMechanism,
+    haar_noise,
+)
 from wirelessfl.privacy.mechanisms import gaussian as gaussian_module
-from wirelessfl.privacy.mechanisms import haar_noise as haar_module
+from wirelessfl.privacy.mechanisms.haar_noise import portable
 from wirelessfl.streams import Streams
 
 
@@ -53,9 +59,9 @@ def test_runs_on_either_draw_the_same_noise(
         add_on_device(out, std, noise_key(streams, purpose, round_index), clients, step)
         return out
 
-    for module in (gaussian_module, haar_module):
+    for module in (gaussian_module, portable):
         monkeypatch.setattr(module, "add_normal", add_as_on_a_gpu)
-    monkeypatch.setattr(haar_module, "kernel", lambda: None)
+    monkeypatch.setattr(haar_noise, "kernel", lambda: None)
     there = [train(mechanism, plan, dtype, round_index) for plan, round_index in plans]
     assert all(torch.equal(*pair) for pair in zip(on_cpu, there, strict=True))
     assert not torch.equal(there[0], there[2])

@@ -66,7 +66,7 @@ def test_without_the_kernel_the_noise_is_the_same(dimension: int, monkeypatch: p
     add_haar_noise(found, STD, "noise", a_step())
     monkeypatch.setattr(f"{PACKAGE}.kernel", lambda: None)
     add_haar_noise(slowly, STD, "noise", a_step())
-    monkeypatch.setattr(f"{PACKAGE}._DRAWN_BYTES", 2 * 4 * padded_length(dimension))
+    monkeypatch.setattr(f"{PACKAGE}.portable._DRAWN_BYTES", 2 * 4 * padded_length(dimension))
     add_haar_noise(in_pieces, STD, "noise", a_step())
     assert torch.equal(slowly, found) and torch.equal(in_pieces, found)
 
@@ -76,6 +76,25 @@ def test_noise_of_a_client_does_not_depend_on_the_others() -> None:
     add_haar_noise(found, STD, "noise", a_step())
     add_haar_noise(alone, STD[2:], "noise", a_step(CLIENTS[2:]))
     assert torch.equal(alone[0], found[2])
+
+
+@pytest.mark.parametrize("std", [torch.ones(1), torch.ones(4), torch.ones(3, 1), torch.ones(())], ids=str)
+def test_another_number_of_deviations_is_refused(std: Tensor) -> None:
+    with pytest.raises(ValueError, match="deviations"):
+        add_haar_noise(torch.zeros(3, 9), std, "noise", a_step())
+
+
+@pytest.mark.parametrize("clients", [CLIENTS[:2], np.arange(4)], ids=str)
+def test_another_number_of_clients_is_refused(clients: NDArray[np.int64]) -> None:
+    with pytest.raises(ValueError, match="nonces"):
+        add_haar_noise(torch.zeros(3, 9), STD, "noise", a_step(clients))
+
+
+def test_deviations_without_values_are_refused() -> None:
+    with pytest.raises(TypeError):
+        add_haar_noise(torch.zeros(3, 9), STD.to("meta"), "noise", a_step())
+    with pytest.raises(RuntimeError):
+        add_haar_noise(torch.zeros(3, 9), STD.clone().requires_grad_(), "noise", a_step())
 
 
 def test_double_precision_and_columns_apart_are_added_by_torch() -> None:

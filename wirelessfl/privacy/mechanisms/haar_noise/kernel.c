@@ -1,7 +1,8 @@
 /* Haar noise added to the rows of a matrix: normal coefficients, their weights and the inverse transform in one go.
  *
  * Coefficients are drawn a tile at a time, just before they are used, and those that reach no column are not drawn. Every
- * float operation is one of portable.py (weights are powers of two), in an order that does not matter between elements. */
+ * float operation is one of portable.py, here or of the normals (weights are powers of two), in an order that does not matter
+ * between elements. */
 
 #include "../../../kernels/normals.h"
 

@@ -1,4 +1,4 @@
-"""The inverse Haar transform of noise by torch, on any device: the numbers of ``kernel.c``."""
+"""Haar noise without the kernel, on any device: its numbers, from normals that torch transforms."""
 
 from functools import lru_cache
 
@@ -7,7 +7,26 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from wirelessfl.errors import precondition
+from wirelessfl.normals import add_normal
+from wirelessfl.privacy.clipping import Step
 from wirelessfl.privacy.wavelet import inverse_haar, padded_length
+
+_DRAWN_BYTES = 2**22  # of coefficients at a time: the transform passes over them while they are in the cache
+_DRAWN_BYTES_ON_DEVICE = 2**28  # there launches count; the transform holds four times as much meanwhile
+
+
+def add_portably(out: Tensor, std: Tensor, purpose: str, step: Step) -> None:
+    """Addition of Haar noise to rows (k, d), some clients at a time; see ``add_haar_noise`` for the arguments."""
+    clients, dimension = out.shape
+    drawn = _DRAWN_BYTES if out.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
+    at_once = max(1, drawn // (out.element_size() * padded_length(dimension)))
+    room = out.new_empty(min(at_once, clients), coefficients_needed(dimension))
+    for first in range(0, clients, at_once):
+        rows = slice(first, first + at_once)
+        whose = step.clients[rows]
+        coefficients = room[: len(whose)].zero_()
+        add_normal(coefficients, std[rows], step.streams, purpose, step.round_index, whose, step.step)
+        add_inverse_haar(out[rows], coefficients)
 
 
 def coefficients_needed(dimension: int) -> int:
