@@ -27,6 +27,8 @@ class Batch(NamedTuple):
         weights: (a, b), 1/divisor where present, else 0.
         divisor: (a,) what the sum over a batch is divided by.
         changes: (a, b, 4) of the samples, where these are augmented; else None.
+        counts: (a,) int64 samples of each client, in the memory of the host, for kernels in C; None where all are
+            present, and on another device.
     """
 
     places: Tensor
@@ -36,6 +38,7 @@ class Batch(NamedTuple):
     weights: Tensor
     divisor: Tensor
     changes: Tensor | None = None
+    counts: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -163,4 +166,15 @@ def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:
         a, b = int(active[step]), int(width[step])
         parts = (values for values in steps[step] if values is not None)
         steps[step] = Batch(*(values[:a, :b] if values.ndim >= 2 else values[:a] for values in parts))
+    return _with_counts(steps, batches.counts, active, width) if whole[0].device.type == "cpu" else steps
+
+
+def _with_counts(
+    steps: list[Batch], counts: NDArray[np.int64], active: NDArray[np.int64], width: NDArray[np.int64]
+) -> list[Batch]:
+    # Counts (S, k) of the clients of a step, where some of them have fewer samples than others
+    padded = (counts < width[:, None]) & (np.arange(counts.shape[1]) < active[:, None])
+    for step in np.flatnonzero(padded.any(axis=1)).tolist():
+        own = np.ascontiguousarray(counts[step, : int(active[step])])
+        steps[step] = steps[step]._replace(counts=torch.from_numpy(own))
     return steps

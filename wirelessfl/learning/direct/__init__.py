@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from wirelessfl.kernels import POINTER, library_beside, loaded
 from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
+from wirelessfl.learning.sample_counts import address_of_counts
 
 __all__ = ["VECTOR", "DirectSums", "direct_sums"]
 
@@ -47,11 +48,14 @@ class DirectSums:
         library: The compiled kernel.
         geometry: Of the kernels.
         longest: Products in a running sum; with more, the last digits would be lost one by one.
+        counts: (k,) int64 samples of each client; those behind them are not looked at, and their outputs and
+            derivatives are 0. None where all B count.
     """
 
     library: ctypes.CDLL
     geometry: KernelGeometry
     longest: int
+    counts: Tensor | None = None
 
     def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
         """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""
@@ -120,6 +124,7 @@ class DirectSums:
         some_clients = max(1, min(clients, _CACHE // (taps * filters + copied)))
         by_client = kernels.stride(0), 0 if biases is None else biases.stride(0)
         plan = (
+            address_of_counts(self.counts, clients),
             *(clients, samples, some_clients, some_samples, channels, height, width, *at.padding, filters),
             *(rows, columns, *at.size, *at.stride, *at.dilation, *by_client, by_sample, in_place),
             self.longest,
@@ -136,7 +141,13 @@ class DirectSums:
 
 
 def direct_sums(
-    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int, longest: int
+    geometry: KernelGeometry,
+    samples: int,
+    image: Sequence[int],
+    channels: int,
+    filters: int,
+    longest: int,
+    counts: Tensor | None = None,
 ) -> DirectSums | None:
     """Direct sums over images of one client; None where they do not apply.
 
@@ -147,11 +158,12 @@ def direct_sums(
         channels: C.
         filters: O.
         longest: Products in a running sum.
+        counts: (k,) samples of each client; see the attribute.
     """
     if filters % VECTOR or min(samples, channels, filters, *geometry.positions(image)) < 1:
         return None
     library = kernel()
-    return None if library is None else DirectSums(library, geometry, longest)
+    return None if library is None else DirectSums(library, geometry, longest, counts)
 
 
 @cache

@@ -19,8 +19,10 @@ typedef struct {
  * their stride and dilation. Kernels and biases of clients are `client` and `biases` numbers apart; `some_clients` and of these
  * `some_samples` are taken at once: all for derivatives by the kernels, or one where these are (clients, samples, filters,
  * channels, high, wide) and not summed over the samples. Images without padding may be taken where they lie. A running
- * sum has at most `longest` products. */
+ * sum has at most `longest` products. Of client i the first counts[i] samples are present, all where `counts` is null; of others
+ * outputs and derivatives are 0. */
 typedef struct {
+    const int64_t *counts;
     int64_t clients, samples, some_clients, some_samples;
     int64_t channels, height, width, above, beside;
     int64_t filters, rows, columns;
@@ -89,12 +91,19 @@ static tables tables_in(const convolution *of, int64_t lanes, int64_t widest, vo
     return at;
 }
 
-/* Images of a part that lie `there`, copied to where they lie `here`. */
-INLINED void copy_images(const convolution *of, part some, const float *restrict from, steps there, float *restrict to, steps here,
-                         const int64_t channels) {
+/* Samples of a part that are present, of one of its clients. */
+INLINED int64_t present_in(const convolution *of, part some, int64_t client) {
+    if (!of->counts) return some.samples;
+    return larger(0, smaller(of->counts[some.client + client] - some.sample, some.samples));
+}
+
+/* Images of a part that lie `there`, copied to where they lie `here`; those of absent samples where `all` are. */
+INLINED void copy_images(const convolution *of, part some, const int all, const float *restrict from, steps there,
+                         float *restrict to, steps here, const int64_t channels) {
     for (int64_t sample = 0; sample < some.samples; sample++)
         for (int64_t y = 0; y < of->height; y++)
             for (int64_t client = 0; client < some.clients; client++) {
+                if (!all && sample >= present_in(of, some, client)) continue;
                 const float *of_row = from + sample * there.sample + client * there.client + y * there.row;
                 float *row = to + sample * here.sample + client * here.client + y * here.row;
                 for (int64_t x = 0; x < of->width; x++)
@@ -103,13 +112,13 @@ INLINED void copy_images(const convolution *of, part some, const float *restrict
             }
 }
 
-static void copy(const convolution *of, part some, const float *from, steps there, float *to, steps here) {
+static void copy(const convolution *of, part some, const int all, const float *from, steps there, float *to, steps here) {
     if (there.channel == 1 && here.channel == 1 && of->channels % LANES == 0) {
         there.channel = here.channel = 1; /* known as it is compiled */
-        copy_images(of, some, from, there, to, here, of->channels / LANES * LANES);
-    } else if (of->channels == 1) copy_images(of, some, from, there, to, here, 1); /* else a call for each pixel */
-    else if (of->channels == 3) copy_images(of, some, from, there, to, here, 3);
-    else copy_images(of, some, from, there, to, here, of->channels);
+        copy_images(of, some, all, from, there, to, here, of->channels / LANES * LANES);
+    } else if (of->channels == 1) copy_images(of, some, all, from, there, to, here, 1); /* else a call for each pixel */
+    else if (of->channels == 3) copy_images(of, some, all, from, there, to, here, 3);
+    else copy_images(of, some, all, from, there, to, here, of->channels);
 }
 
 /* Where images of a part begin, of those that begin at `images`. */
@@ -121,15 +130,15 @@ INLINED float *without_padding(const convolution *of, const tables *at) {
     return at->room + of->above * at->images.row + of->beside * at->images.column;
 }
 
-/* The images of a part, with padding. */
+/* The images of a part that are present, with padding. */
 static const float *images_in(const convolution *of, const tables *at, const float *from, part some) {
     if (at->in_place) return from + images_of(of, some);
-    copy(of, some, from + images_of(of, some), of->images, without_padding(of, at), at->images);
+    copy(of, some, 0, from + images_of(of, some), of->images, without_padding(of, at), at->images);
     return at->room;
 }
 
 static void images_out(const convolution *of, const tables *at, float *to, part some) {
-    if (!at->in_place) copy(of, some, without_padding(of, at), at->images, to + images_of(of, some), of->images);
+    if (!at->in_place) copy(of, some, 1, without_padding(of, at), at->images, to + images_of(of, some), of->images);
 }
 
 /* Where in outputs (samples, rows, columns, clients, filters) those of a client of a part begin. */

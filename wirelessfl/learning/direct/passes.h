@@ -3,10 +3,11 @@
 #define ROWS (REGISTERS < 32 ? 6 : 8) /* of two vectors in the registers; the general registers hold no more than 8 pointers */
 
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
- * `width` numbers apart, put at out + to[row] with `biases` if there are any. Of two vectors the second is `beside` numbers behind
- * the first, in the sum `apart`. In `packed`, if there is one, there is room for the right of a running sum. */
+ * `width` numbers apart, put at out + to[row] with `biases` if there are any; from `filled` on right is 0. Of two vectors the
+ * second is `beside` numbers behind the first, in the sum `apart`. In `packed`, if there is one, there is room for the right of a
+ * running sum. */
 typedef struct {
-    int64_t rows, depth;
+    int64_t rows, depth, filled;
     const float *left;
     const int64_t *down, *along;
     const float *right;
@@ -77,12 +78,13 @@ FUNCTION void NAMED(sum_running)(const int adds, const int across, NAMED(product
     else adds ? NAMED(add_two)(&of) : NAMED(put_two)(&of);
 }
 
-/* All running sums, one after the other; added to what is there, or put there. */
+/* All running sums, one after the other; added to what is there, or put there. What is 0 counts for their lengths only. */
 FUNCTION void NAMED(sum)(int adds, const int across, int64_t longest, NAMED(product) of) {
-    for (int64_t left = of.depth; left; left -= of.depth, adds = 1) {
-        of.depth = running(left, longest);
-        NAMED(sum_running)(adds, across, of);
-        of.along += of.depth, of.right += of.depth * of.width;
+    for (int64_t left = of.depth, length; left; left -= length, adds = 1) {
+        length = running(left, longest);
+        of.depth = smaller(length, of.filled);
+        if (of.depth || !adds) NAMED(sum_running)(adds, across, of);
+        of.along += length, of.right += length * of.width, of.filled -= of.depth;
     }
 }
 
@@ -96,6 +98,10 @@ FUNCTION void NAMED(sum_columns)(int adds, int64_t columns, int64_t longest, NAM
     }
 }
 
+FUNCTION void NAMED(zeros)(float *numbers, int64_t count) {
+    for (int64_t at = 0; at < count; at += VECTOR) STORE(numbers + at, ALL(0));
+}
+
 ALONE void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
                            void *room) {
     const tables at = tables_in(of, of->channels, 2 * VECTOR, room);
@@ -104,13 +110,17 @@ ALONE void NAMED(convolve)(const convolution *of, const float *from, const float
         for (int64_t client = 0; client < some.clients; client++) {
             const int64_t own = some.client + client, taps = at.places * at.lanes;
             float *panels = at.kernels + client * at.kernel;
+            const int64_t positions = present_in(of, some, client) * at.positions;
+            float *outputs = to + outputs_of(of, some, client);
             if (some.sample == 0) kernels_in(of, &at, kernels + own * of->client, panels);
             for (int64_t filter = 0; filter < of->filters; filter += at.panel)
                 NAMED(sum_columns)(0, at.panel, of->longest, (NAMED(product)){
-                    .rows = some.samples * at.positions, .depth = taps, .left = images + client * at.images.client,
+                    .rows = positions, .depth = taps, .filled = taps, .left = images + client * at.images.client,
                     .down = at.pixels, .along = at.taps, .right = panels + filter * taps, .width = at.panel,
-                    .out = to + outputs_of(of, some, client) + filter, .to = at.outputs,
+                    .out = outputs + filter, .to = at.outputs,
                     .biases = biases ? biases + own * of->biases + filter : 0});
+            for (int64_t absent = positions; absent < some.samples * at.positions; absent++)
+                NAMED(zeros)(outputs + at.outputs[absent], of->filters);
         }
     }
 }
@@ -156,15 +166,20 @@ ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const flo
     for (part some = part_from(of, 0, 0); some.clients; some = next_part(of, some)) {
         const float *images = images_in(of, &at, from, some);
         for (int64_t client = 0; client < some.clients; client++) {
+            const int64_t present = present_in(of, some, client), own = some.client + client;
             float *panels = at.kernels + client * at.kernel;
+            float *sums = to + (of->by_sample ? own * of->samples + some.sample : own) * at.kernel;
+            if (!present) {
+                NAMED(zeros)(sums, at.kernel);
+                continue;
+            }
             for (int64_t filter = 0; filter < of->filters; filter += at.panel)
                 NAMED(sum_columns)(0, at.panel, of->longest, (NAMED(product)){
-                    .rows = taps, .depth = some.samples * at.positions, .left = images + client * at.images.client,
-                    .down = at.taps, .along = at.pixels, .right = deltas + outputs_of(of, some, client) + filter,
-                    .width = of->clients * of->filters, .out = panels + filter * taps, .to = at.rows,
-                    .packed = taps < MANY ? 0 : at.packed});
-            const int64_t own = some.client + client, sums = of->by_sample ? own * of->samples + some.sample : own;
-            NAMED(kernels_out)(of, &at, panels, to + sums * at.kernel);
+                    .rows = taps, .depth = some.samples * at.positions, .filled = present * at.positions,
+                    .left = images + client * at.images.client, .down = at.taps, .along = at.pixels,
+                    .right = deltas + outputs_of(of, some, client) + filter, .width = of->clients * of->filters,
+                    .out = panels + filter * taps, .to = at.rows, .packed = taps < MANY ? 0 : at.packed});
+            NAMED(kernels_out)(of, &at, panels, sums);
         }
     }
 }
@@ -193,8 +208,9 @@ ALONE void NAMED(by_images)(const convolution *of, const float *deltas, const fl
             NAMED(clear)(of, &at, some, images + client * at.images.client);
             for (int64_t place = 0; place < at.places; place++) {
                 NAMED(product) sum = {
-                    .rows = some.samples * at.positions, .depth = of->filters, .left = deltas + outputs_of(of, some, client),
-                    .down = at.outputs, .along = at.rows, .right = own + place * of->filters * lanes, .width = lanes,
+                    .rows = present_in(of, some, client) * at.positions, .depth = of->filters, .filled = of->filters,
+                    .left = deltas + outputs_of(of, some, client), .down = at.outputs, .along = at.rows,
+                    .right = own + place * of->filters * lanes, .width = lanes,
                     .out = images + client * at.images.client + at.taps[place * lanes], .to = at.pixels};
                 if (two && place % of->wide + 1 < of->wide) {
                     sum.beside = of->filters * lanes, sum.apart = of->next * at.images.column, place++;

@@ -14,7 +14,7 @@ there is no minimal filtering, and torch convolves.
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from wirelessfl.kernels import POINTER, library_beside, loaded
 from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
+from wirelessfl.learning.sample_counts import address_of_counts
 
 __all__ = ["MinimalFiltering", "minimal_filtering"]
 
@@ -54,11 +55,14 @@ class MinimalFiltering:
         library: The compiled kernel.
         size: r, 3 or 5.
         padding: Along rows and columns, below r.
+        counts: (k,) int64 samples of each client; those behind them are not looked at, and their outputs and
+            derivatives are 0. None where all B count.
     """
 
     library: ctypes.CDLL
     size: int
     padding: Pair
+    counts: Tensor | None = None
 
     def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
         """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""
@@ -70,7 +74,7 @@ class MinimalFiltering:
     def image_derivatives(self, delta: Tensor, kernels: Tensor, image: Pair) -> Tensor:
         """(B, k · C, *image) derivatives by the images: convolutions of those by the outputs with turned kernels."""
         above, beside = (self.size - 1 - padding for padding in self.padding)
-        turned = MinimalFiltering(self.library, self.size, (above, beside))
+        turned = replace(self, padding=(above, beside))
         return turned._convolved(delta, kernels, None, image, turned=True)
 
     def kernel_derivatives(self, images: Tensor, delta: Tensor, clients: int, *, by_sample: bool = False) -> Tensor:
@@ -114,6 +118,7 @@ class MinimalFiltering:
         panel = min(filters, max(_PANEL, _CACHE // (_POINTS * inputs) // _PANEL * _PANEL))
         block = _BLOCKS[1] if _POINTS * inputs * panel > _CACHE else _BLOCKS[0]
         plan = (
+            address_of_counts(self.counts, len(kernels)),
             *(len(kernels), len(images), self.size, block, panel),
             *_layout(images, inputs, self.padding),
             *_layout(outputs, filters, (0, 0)),
@@ -126,7 +131,12 @@ class MinimalFiltering:
 
 
 def minimal_filtering(
-    geometry: KernelGeometry, samples: int, image: Sequence[int], channels: int, filters: int
+    geometry: KernelGeometry,
+    samples: int,
+    image: Sequence[int],
+    channels: int,
+    filters: int,
+    counts: Tensor | None = None,
 ) -> MinimalFiltering | None:
     """Minimal filtering of images of one client; None where it does not apply, or is not faster.
 
@@ -136,6 +146,7 @@ def minimal_filtering(
         image: H and W.
         channels: C.
         filters: O.
+        counts: (k,) samples of each client; see the attribute.
     """
     size = geometry.size[0]
     if geometry.size != (size, size) or size not in _SIZES or channels % _VECTOR or filters % _VECTOR:
@@ -152,7 +163,7 @@ def minimal_filtering(
     if saved < cost:
         return None
     library = kernel()
-    return None if library is None else MinimalFiltering(library, size, geometry.padding)
+    return None if library is None else MinimalFiltering(library, size, geometry.padding, counts)
 
 
 @cache

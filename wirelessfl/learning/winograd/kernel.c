@@ -22,8 +22,10 @@ typedef struct {
     int64_t inputs, outputs, input, output, client, biases, turned, sample;
 } kernels;
 
-/* Of kernels (size, size); `block` tiles, a multiple of ROWS, and `panel` outputs are taken at once. */
+/* Of kernels (size, size); `block` tiles, a multiple of ROWS, and `panel` outputs are taken at once. Of client i the first
+ * counts[i] samples are present, all where `counts` is null; of others outputs and derivatives are 0. */
 typedef struct {
+    const int64_t *counts;
     int64_t clients, samples, size, block, panel;
     images from, to;
     kernels kernels;
@@ -36,6 +38,10 @@ typedef struct {
 typedef struct {
     int64_t sample, row, column;
 } place;
+
+INLINED int64_t present_of(const convolution *of, int64_t client) {
+    return of->counts ? larger(0, smaller(of->counts[client], of->samples)) : of->samples;
+}
 
 INLINED tiling tiles_of(const convolution *of, int64_t samples, int64_t side) {
     const int64_t down = (of->to.height + side - 1) / side, across = (of->to.width + side - 1) / side;

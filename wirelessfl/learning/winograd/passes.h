@@ -144,13 +144,27 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
     }
 }
 
+FUNCTION void NAMED(zeros)(float *numbers, int64_t count) {
+    for (int64_t at = 0; at < count; at += VECTOR) STORE(numbers + at, ALL(0));
+}
+
+/* Outputs of samples from `present` on. */
+FUNCTION void NAMED(absent_out)(const images *of, int64_t present, int64_t samples, int64_t channels, float *numbers) {
+    for (int64_t sample = present; sample < samples; sample++)
+        for (int64_t y = 0; y < of->height; y++)
+            for (int64_t x = 0; x < of->width; x++)
+                NAMED(zeros)(numbers + sample * of->sample + y * of->row + x * of->column, channels);
+}
+
 /* Outputs of all clients, panel by panel: the kernels of a panel are transformed once, the tiles once for each panel. */
 FUNCTION void NAMED(convolve_of)(const int r, const convolution *of, const float *from, const float *kernels, const float *biases,
                                  float *to, float *room) {
-    const tiling by = tiles_of(of, of->samples, 7 - r);
     const planes at = planes_in(of, room);
-    for (int64_t client = 0; client < of->clients; client++)
-        for (int64_t output = 0; output < of->kernels.outputs; output += of->panel) {
+    for (int64_t client = 0; client < of->clients; client++) {
+        const int64_t present = present_of(of, client);
+        const tiling by = tiles_of(of, present, 7 - r);
+        NAMED(absent_out)(&of->to, present, of->samples, of->kernels.outputs, to + client * of->to.client);
+        for (int64_t output = 0; output < of->kernels.outputs && present; output += of->panel) {
             const int64_t outputs = smaller(of->panel, of->kernels.outputs - output);
             const float *of_panel = kernels + client * of->kernels.client + output * of->kernels.output;
             const float *added = biases ? biases + client * of->kernels.biases + output : 0;
@@ -166,6 +180,7 @@ FUNCTION void NAMED(convolve_of)(const int r, const convolution *of, const float
                 NAMED(tiles_out)(r, &of->to, images, by, first, count, outputs, at.outputs, at.output_plane, added);
             }
         }
+    }
 }
 
 /* Derivatives by the kernels of one client, summed over the tiles of `by`. */
@@ -189,14 +204,17 @@ FUNCTION void NAMED(sum_gradients)(const int r, const convolution *of, tiling by
 /* The same of all clients, summed over their samples or for each sample. */
 FUNCTION void NAMED(kernel_gradients_of)(const int r, const convolution *of, const float *from, const float *deltas,
                                          float *gradients, float *room) {
-    const int64_t sums = of->kernels.sample ? of->samples : 1;
-    const tiling by = tiles_of(of, of->samples / sums, 7 - r);
+    const int64_t sums = of->kernels.sample ? of->samples : 1, samples = of->samples / sums;
     const planes at = planes_in(of, room);
     for (int64_t client = 0; client < of->clients; client++)
-        for (int64_t sum = 0; sum < sums; sum++)
-            NAMED(sum_gradients)(r, of, by, from + client * of->from.client + sum * of->from.sample,
-                                 deltas + client * of->to.client + sum * of->to.sample,
-                                 gradients + client * of->kernels.client + sum * of->kernels.sample, at);
+        for (int64_t sum = 0; sum < sums; sum++) {
+            const int64_t present = smaller(samples, present_of(of, client) - sum);
+            float *own = gradients + client * of->kernels.client + sum * of->kernels.sample;
+            if (present > 0)
+                NAMED(sum_gradients)(r, of, tiles_of(of, present, 7 - r), from + client * of->from.client + sum * of->from.sample,
+                                     deltas + client * of->to.client + sum * of->to.sample, own, at);
+            else NAMED(zeros)(own, of->kernels.inputs * of->kernels.outputs * r * r);
+        }
 }
 
 ALONE void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,

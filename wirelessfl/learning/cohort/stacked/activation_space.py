@@ -176,7 +176,7 @@ class ActivationSpaceModels(LocalModels):
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         weights, into = self._views(len(batch.rows))
         inputs = self.data.inputs_of(batch)
-        return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
+        return self.program.of_batch(batch).add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
     @override
     def updates(self) -> Tensor:

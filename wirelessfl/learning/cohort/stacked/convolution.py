@@ -10,8 +10,8 @@ layers.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
 import torch
 from torch import Tensor
@@ -58,13 +58,26 @@ class Conv2d(TrainedLayer):
     """Convolution with kernels (k, O, C, kh, kw) and biases (k, O).
 
     ``saved`` are the images (B, k · C, H, W), the kernels (k, O, C, kh, kw) or (k · O, C, kh, kw), of products on a CPU
-    the patches (k, B, P, kh · kw · C), and the minimal filtering or the direct sums where they are taken.
+    the patches (k, B, P, kh · kw · C), and the minimal filtering or the direct sums where they are taken, which compute
+    nothing for absent samples: their outputs, and derivatives by their images and of their kernels, are 0.
+
+    Attributes:
+        channels: C.
+        filters: O.
+        geometry: Of the kernels.
+        has_bias: Whether there are biases.
+        counts: (k,) samples of each client that are present; None where all are.
     """
 
     channels: int
     filters: int
     geometry: KernelGeometry
     has_bias: bool
+    counts: Tensor | None = None
+
+    @override
+    def of_counts(self, counts: Tensor) -> Self:
+        return replace(self, counts=counts)
 
     def multiplies_patches(self, images: Tensor, positions: int) -> bool:
         """Whether the convolution is a product of patches: of few positions on a CPU, and in full precision on a GPU.
@@ -92,7 +105,7 @@ class Conv2d(TrainedLayer):
         if not _in_full_precision_on_host(images):
             return None
         at_once = 1 if by_sample else len(images)
-        return minimal_filtering(self.geometry, at_once, images.shape[2:], self.channels, self.filters)
+        return minimal_filtering(self.geometry, at_once, images.shape[2:], self.channels, self.filters, self.counts)
 
     def sums_directly(self, images: Tensor, *, by_sample: bool = False) -> DirectSums | None:
         """The direct sums over images (B, k · C, H, W); None where torch is faster. For arguments see above."""
@@ -104,7 +117,8 @@ class Conv2d(TrainedLayer):
         if not few and not (by_sample and copies):
             return None
         longest = _LONGEST[multiplies or by_sample]
-        return direct_sums(self.geometry, len(images), images.shape[2:], self.channels, self.filters, longest)
+        sizes = len(images), images.shape[2:], self.channels, self.filters
+        return direct_sums(self.geometry, *sizes, longest, self.counts)
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:

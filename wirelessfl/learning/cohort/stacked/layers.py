@@ -6,7 +6,7 @@ Of k clients each has parameters of its own and a batch of B samples.
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,13 @@ class Layer(Protocol):
     Samples are stacked as (k, B, ...), or as images in the layout of ``spatial``. Nothing is changed in place but
     what a layer with parameters gave, which does not keep it: any other may keep its outputs for the backward pass.
     """
+
+    def of_counts(self, counts: Tensor) -> Self:
+        """The layer for a batch of so many samples of each client, (k,), the others absent; by default the same.
+
+        Outputs of absent samples are finite, and derivatives by them zero.
+        """
+        return self
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Saved]:
         """The outputs, and what the backward pass needs."""

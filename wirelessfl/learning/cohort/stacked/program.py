@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, cast
@@ -64,6 +64,13 @@ class Program:
     def first_trained(self) -> int:
         """The first layer with parameters: the backward pass ends there."""
         return next(index for index, step in enumerate(self.steps) if step.slots)
+
+    def of_batch(self, batch: Batch) -> "Program":
+        """The program for a batch, of whose absent samples some layers compute nothing."""
+        counts = batch.counts
+        if counts is None:
+            return self
+        return Program(tuple(replace(step, layer=step.layer.of_counts(counts)) for step in self.steps))
 
     def weights(self, matrices: Sequence[Tensor]) -> list[Weights]:
         """Of each layer the parameters (k, *shape), views of ``matrices`` (k, m_j)."""
@@ -150,17 +157,19 @@ class StackedModels(MatrixModels):
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         weights, into = self._views(len(batch.rows))
         inputs = self.data.inputs_of(batch)
-        return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
+        program = self.program.of_batch(batch)
+        return program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
     @override
     def samples(self, batch: Batch) -> SampleGradients:
         weights, _ = self._views(len(batch.rows))
-        logits, saved = self.program.forward(weights, self.data.inputs_of(batch))
+        program = self.program.of_batch(batch)
+        logits, saved = program.forward(weights, self.data.inputs_of(batch))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(self.matrix.dtype))
-        passed = self.program.backward(weights, saved, delta)
+        passed = program.backward(weights, saved, delta)
         # Norms and sums are formed in the precision of the parameters, also where products are not.
         records = [r._replace(saved=_cast(r.saved, delta.dtype), delta=r.delta.to(delta.dtype)) for r in passed]
-        return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
+        return StackedSampleGradients(program, self.matrix.shape[1], records[::-1], batch.present, losses)
 
 
 @dataclass
