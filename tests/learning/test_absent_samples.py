@@ -99,11 +99,9 @@ def test_running_sums_end_where_those_of_whole_batches_end(case: test_direct.Cas
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> dict[type[Case], ctypes.CDLL]:
     """Both kernels as processors without AVX-512 run them."""
-    of_direct = {"wirelessfl_convolve_directly": 6, "wirelessfl_derive_by_images": 5, "wirelessfl_derive_by_kernels": 5}
-    of_winograd = {"wirelessfl_convolve": 6, "wirelessfl_kernel_gradients": 5}
     return {
-        test_direct.Case: without_avx512(direct.LIBRARY, tmp_path_factory.mktemp("direct"), of_direct),
-        test_winograd.Case: without_avx512(winograd.LIBRARY, tmp_path_factory.mktemp("winograd"), of_winograd),
+        test_direct.Case: without_avx512(direct.LIBRARY, tmp_path_factory.mktemp("direct"), direct.FUNCTIONS),
+        test_winograd.Case: without_avx512(winograd.LIBRARY, tmp_path_factory.mktemp("winograd"), winograd.FUNCTIONS),
     }
 
 

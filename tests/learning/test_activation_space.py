@@ -98,14 +98,14 @@ def test_clients_share_weights_there_and_only_there(batch: int, shared: int, mon
     monkeypatch.setattr(activation_space, "_LARGE", 10_000)
     model, population = FlatModel(network, SHAPE, 3), RandomPopulation(np.array([8, 8]), SHAPE)
     training = LocalTraining(SGD(), 0.1, batch, epochs=1)
-    assert ClientDemand.of(model, training, population, FedAvg()).company == shared
-    assert ClientDemand.of(model, training, population, FedAvg(), private=True).company == 1
-    assert ClientDemand.of(model, training, population, Scaffold()).company == 1
-    assert ClientDemand.of(model, replace(training, optimizer=Adam()), population, FedAvg()).company == 1
+    assert ClientDemand.of(model, training, population, FedAvg()).together == shared
+    assert ClientDemand.of(model, training, population, FedAvg(), private=True).together == 1
+    assert ClientDemand.of(model, training, population, Scaffold()).together == 1
+    assert ClientDemand.of(model, replace(training, optimizer=Adam()), population, FedAvg()).together == 1
     uneven = RandomPopulation(np.array([8] * 19 + [17]), SHAPE)  # rows are those of the largest client for all
-    assert ClientDemand.of(model, training, uneven, FedAvg()).company == 1
+    assert ClientDemand.of(model, training, uneven, FedAvg()).together == 1
     monkeypatch.setattr(activation_space, "_LARGE", 1_000_000)
-    assert ClientDemand.of(model, training, population, FedAvg()).company == 1
+    assert ClientDemand.of(model, training, population, FedAvg()).together == 1
 
 
 def test_an_activation_in_place_changes_no_input() -> None:

@@ -22,7 +22,7 @@ from tests.learning.test_winograd import aten, error
 from wirelessfl.learning import direct
 from wirelessfl.learning.cohort.stacked.compilation import compile_program
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
-from wirelessfl.learning.direct import LIBRARY, DirectSums, direct_sums, kernel
+from wirelessfl.learning.direct import FUNCTIONS, LIBRARY, DirectSums, direct_sums, kernel
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.kernel_geometry import KernelGeometry, Pair
 
@@ -146,8 +146,7 @@ def test_both_kinds_of_processors_give_the_same_bits(case: Case, narrow: ctypes.
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    arguments = {"wirelessfl_convolve_directly": 6, "wirelessfl_derive_by_images": 5, "wirelessfl_derive_by_kernels": 5}
-    return without_avx512(LIBRARY, tmp_path_factory.mktemp("direct"), arguments)
+    return without_avx512(LIBRARY, tmp_path_factory.mktemp("direct"), FUNCTIONS)
 
 
 @compiled_only

@@ -16,7 +16,7 @@ from tests.learning.narrow_kernels import without_avx512
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.cohort.stacked.program import Program, Record, StackedSampleGradients
 from wirelessfl.learning.kernel_geometry import KernelGeometry
-from wirelessfl.learning.winograd import LIBRARY, MinimalFiltering, kernel, minimal_filtering
+from wirelessfl.learning.winograd import FUNCTIONS, LIBRARY, MinimalFiltering, kernel, minimal_filtering
 
 compiled_only = pytest.mark.skipif(kernel() is None, reason="the kernel was not compiled, or not for this processor")
 
@@ -120,8 +120,7 @@ def test_both_kinds_of_processors_give_the_same_bits(case: Case, narrow: ctypes.
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    arguments = {"wirelessfl_convolve": 6, "wirelessfl_kernel_gradients": 5}
-    return without_avx512(LIBRARY, tmp_path_factory.mktemp("winograd"), arguments)
+    return without_avx512(LIBRARY, tmp_path_factory.mktemp("winograd"), FUNCTIONS)
 
 
 @compiled_only

@@ -87,10 +87,10 @@ def test_clients_with_weights_in_common_may_be_trained_together(
     assert stopwatch.calls == 0
     of = planning.ClientDemand.of
 
-    def in_company(*args: Any, private: bool) -> planning.ClientDemand:
-        return replace(of(*args, private=private), company=3)
+    def of_three(*args: Any, private: bool) -> planning.ClientDemand:
+        return replace(of(*args, private=private), together=3)
 
-    monkeypatch.setattr(planning.ClientDemand, "of", in_company)
+    monkeypatch.setattr(planning.ClientDemand, "of", of_three)
     assert learner_of(built(short)).plan.chunk == 3
     assert stopwatch.calls == 0
     assert learner_of(built(worth_it())).plan.chunk == 3

@@ -55,13 +55,13 @@ class ClientDemand:
 
     Attributes:
         nbytes: About how much memory it takes there.
-        company: Clients of a block, itself included, that are enough for products with large weights that all of them
-            have in common: those of layers in activation space. Without any, or where some clients have many more
+        together: Clients of a block, this one included, that are enough for products with large weights that all of
+            them have in common: those of layers in activation space. Without any, or where some clients have many more
             samples than others, 1.
     """
 
     nbytes: int
-    company: int = 1
+    together: int = 1
 
     @classmethod
     def of(
@@ -93,8 +93,8 @@ class ClientDemand:
         made = 0 if population.lasting_bytes else _MADE_BYTES * math.prod(model.feature_shape)
         held = max(4 * floats + (0 if correction is None else correction.nbytes), sending)
         alone = space is None or population.sizes.max() > _ALIKE * samples
-        company = 1 if alone else -(-_SHARED_ROWS // max(1, batch))
-        return cls(held + samples * (made + _ORDER_BYTES), company)
+        together = 1 if alone else -(-_SHARED_ROWS // max(1, batch))
+        return cls(held + samples * (made + _ORDER_BYTES), together)
 
 
 def cpu_chunks(demand: ClientDemand, clients: int, threads: int) -> tuple[int, ...]:
@@ -104,13 +104,13 @@ def cpu_chunks(demand: ClientDemand, clients: int, threads: int) -> tuple[int, .
     as memory asks for, and twice, three times... as many while blocks do not get too small to gain anything.
 
     Args:
-        demand: Of a client; a block for its company may be larger than others.
+        demand: Of a client; a block of clients that are better trained together may be larger than others.
         clients: The clients of a round.
         threads: Worker threads.
     """
-    alone = max(_CEILING, _ALL_BLOCKS // threads) // demand.nbytes
-    together = min(demand.company, _SHARED_BLOCKS // threads // demand.nbytes)
-    largest = max(1, alone, together)
+    of_any = max(_CEILING, _ALL_BLOCKS // threads) // demand.nbytes
+    of_shared = min(demand.together, _SHARED_BLOCKS // threads // demand.nbytes)
+    largest = max(1, of_any, of_shared)
     turns = max(1, -(-clients // (largest * threads)))
     chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
     return tuple(

@@ -23,6 +23,13 @@ __all__ = ["VECTOR", "DirectSums", "direct_sums"]
 
 LIBRARY = library_beside(__file__)
 
+FUNCTIONS = {
+    "wirelessfl_direct_convolution": 6,
+    "wirelessfl_direct_image_derivatives": 5,
+    "wirelessfl_direct_kernel_derivatives": 5,
+}
+"""Functions of the library and how many addresses they take."""
+
 aten = torch.ops.aten
 
 VECTOR = 16
@@ -66,7 +73,7 @@ class DirectSums:
         plan, room = self._plan(images, kernels, biases, some_samples=self._some(len(images), images.shape[2:]))
         of_biases = None if biases is None else biases.data_ptr()
         pointers = images.data_ptr(), kernels.data_ptr(), of_biases, out.data_ptr(), room.data_ptr()
-        self.library.wirelessfl_convolve_directly(plan, *pointers)
+        self.library.wirelessfl_direct_convolution(plan, *pointers)
         return out
 
     def image_derivatives(self, delta: Tensor, kernels: Tensor, image: Pair) -> Tensor:
@@ -76,7 +83,7 @@ class DirectSums:
         out = _empty(delta, kernels.shape[0] * kernels.shape[2], image)
         plan, room = self._plan(out, kernels, some_samples=self._some(len(out), image), whole_vectors=True)
         pointers = (numbers.data_ptr() for numbers in (delta, kernels, out, room))
-        self.library.wirelessfl_derive_by_images(plan, *pointers)
+        self.library.wirelessfl_direct_image_derivatives(plan, *pointers)
         return out
 
     def kernel_derivatives(self, images: Tensor, delta: Tensor, clients: int, *, by_sample: bool = False) -> Tensor:
@@ -97,7 +104,7 @@ class DirectSums:
         some_samples = 1 if by_sample else len(images)
         plan, room = self._plan(images, own, some_samples=some_samples, by_sample=by_sample, packs=True)
         pointers = (numbers.data_ptr() for numbers in (images, delta, gradients, room))
-        self.library.wirelessfl_derive_by_kernels(plan, *pointers)
+        self.library.wirelessfl_direct_kernel_derivatives(plan, *pointers)
         return gradients
 
     def _plan(
@@ -169,11 +176,7 @@ def direct_sums(
 @cache
 def kernel() -> ctypes.CDLL | None:
     """The library of this package, see ``loaded``."""
-    functions = {
-        "wirelessfl_convolve_directly": (POINTER,) * 6,
-        "wirelessfl_derive_by_images": (POINTER,) * 5,
-        "wirelessfl_derive_by_kernels": (POINTER,) * 5,
-    }
+    functions = {name: (POINTER,) * count for name, count in FUNCTIONS.items()}
     return loaded(LIBRARY, functions, _compiled_agrees)
 
 

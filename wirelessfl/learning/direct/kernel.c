@@ -182,17 +182,17 @@ static void turned_kernels_in(const convolution *of, const tables *at, const flo
 #include "../../kernels/vectors.h"
 
 /* Sets `to` to the outputs; `biases` may be null. */
-void wirelessfl_convolve_directly(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+void wirelessfl_direct_convolution(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
                                   void *room) {
     RUN(convolve, of, from, kernels, biases, to, room);
 }
 
 /* Sets `to` to the derivatives by the images, of those by the outputs. */
-void wirelessfl_derive_by_images(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
+void wirelessfl_direct_image_derivatives(const convolution *of, const float *deltas, const float *kernels, float *to, void *room) {
     RUN(by_images, of, deltas, kernels, to, room);
 }
 
 /* Sets `to` to the derivatives by the kernels, of the images and the derivatives by the outputs. */
-void wirelessfl_derive_by_kernels(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
+void wirelessfl_direct_kernel_derivatives(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
     RUN(by_kernels, of, from, deltas, to, room);
 }

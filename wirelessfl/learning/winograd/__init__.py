@@ -29,6 +29,9 @@ __all__ = ["MinimalFiltering", "minimal_filtering"]
 
 LIBRARY = library_beside(__file__)
 
+FUNCTIONS = {"wirelessfl_minimal_convolution": 6, "wirelessfl_minimal_kernel_derivatives": 5}
+"""Functions of the library and how many addresses they take."""
+
 aten = torch.ops.aten
 
 _SIDE = 6
@@ -92,7 +95,7 @@ class MinimalFiltering:
         gradients = images.new_empty(clients, *samples, filters, channels, self.size, self.size)
         plan, room = self._plan(images, delta, gradients, None, turned=False)
         pointers = (numbers.data_ptr() for numbers in (images, delta, gradients, room))
-        self.library.wirelessfl_kernel_gradients(plan, *pointers)
+        self.library.wirelessfl_minimal_kernel_derivatives(plan, *pointers)
         return gradients
 
     def _convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None, size: Pair, *, turned: bool) -> Tensor:
@@ -104,7 +107,7 @@ class MinimalFiltering:
         plan, room = self._plan(images, out, kernels, biases, turned=turned)
         of_biases = None if biases is None else biases.data_ptr()
         pointers = images.data_ptr(), kernels.data_ptr(), of_biases, out.data_ptr(), room.data_ptr()
-        self.library.wirelessfl_convolve(plan, *pointers)
+        self.library.wirelessfl_minimal_convolution(plan, *pointers)
         return out
 
     def _plan(
@@ -169,7 +172,7 @@ def minimal_filtering(
 @cache
 def kernel() -> ctypes.CDLL | None:
     """The library of this package, see ``loaded``."""
-    functions = {"wirelessfl_convolve": (POINTER,) * 6, "wirelessfl_kernel_gradients": (POINTER,) * 5}
+    functions = {name: (POINTER,) * count for name, count in FUNCTIONS.items()}
     return loaded(LIBRARY, functions, _compiled_agrees)
 
 

@@ -76,12 +76,12 @@ INLINED planes planes_in(const convolution *of, float *room) {
 #include "../../kernels/vectors.h"
 
 /* Sets to (clients, samples, height, width, outputs) to the convolutions of `from`; `biases` may be null. */
-void wirelessfl_convolve(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
+void wirelessfl_minimal_convolution(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
                          float *room) {
     RUN(convolve, of, from, kernels, biases, to, room);
 }
 
 /* Sets `gradients`, laid out as the kernels are, to the derivatives by the kernels, of the images and the derivatives by outputs. */
-void wirelessfl_kernel_gradients(const convolution *of, const float *from, const float *deltas, float *gradients, float *room) {
+void wirelessfl_minimal_kernel_derivatives(const convolution *of, const float *from, const float *deltas, float *gradients, float *room) {
     RUN(kernel_gradients, of, from, deltas, gradients, room);
 }
