@@ -49,7 +49,8 @@ def check_page(paper: Paper, tables: Tables, folder: Path) -> list[str]:
         f"{name}.csv": [
             {key: cell(value) for key, value in row.items()} for row in long_table(tables, paper.study(name))
         ]
-        for name in tables.studies
+        for name, table in tables.studies.items()
+        if table.runs
     }
     return [_stale(paper, name) for name, rows in wanted.items() if read_rows(folder / name) != rows]
 

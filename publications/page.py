@@ -64,8 +64,11 @@ def remake_page(paper: Paper, root: Path) -> None:
 
 def remake_size(paper: Paper, tables: Tables, folder: Path) -> None:
     """Write again what follows from the runs of one size: tables and figures."""
-    for name in tables.studies:
-        write_rows(folder / f"{name}.csv", long_table(tables, paper.study(name)))
+    for name, table in tables.studies.items():
+        if table.runs:
+            write_rows(folder / f"{name}.csv", long_table(tables, paper.study(name)))
+        else:  # no point has all its seeds yet
+            (folder / f"{name}.csv").unlink(missing_ok=True)
     for more in paper.tables:
         try:
             write_rows(folder / f"{more.name}.csv", more.make(tables))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from publications.catalogue import PAPERS
+from publications.check import check_page
 from publications.files import read_rows
 from publications.markers import fill
 from publications.moo_rates import RATES
 from publications.page import claim_rows, remake_page, write_page
 from publications.results import read_results, read_tables, size_folder
 from publications.texts import epsilon, percent
-from tests.publications.example import EXAMPLE, TABLES
+from tests.publications.example import EXAMPLE, SNR, TABLES
 from wirelessfl.errors import OutputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +45,20 @@ def test_all_can_be_made_again_from_it_to_the_byte(written: Path) -> None:
         (written / name).unlink()
     remake_page(EXAMPLE, written.parents[1])
     assert {path.name: path.read_bytes() for path in written.iterdir()} == before
+
+
+def test_a_study_of_which_no_point_has_all_its_seeds_is_stored_and_shown_nowhere(written: Path) -> None:
+    table = TABLES.studies["second"]
+    started = replace(table, runs=table.runs[:2], curves=(), audits=(), stored=2)
+    assert {run.point[SNR] for run in started.runs} == {"5"}
+    tables = replace(TABLES, studies={**TABLES.studies, "second": started})
+    write_page(EXAMPLE, tables, written.parents[1])
+    assert len(read_rows(written / "second.runs.csv")) == 2
+    assert not (written / "second.csv").exists()
+    found = read_tables(EXAMPLE, written)
+    assert found.studies["second"].runs == () and found.studies["second"].stored == 2
+    assert check_page(EXAMPLE, found, written) == []
+    assert "*Not run yet.*" in fill("{{ table second }}\n", written.parents[1], EXAMPLE)
 
 
 def test_nothing_there(tmp_path: Path) -> None:
