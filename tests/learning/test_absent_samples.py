@@ -11,19 +11,20 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from tests.learning import test_direct, test_winograd
 from tests.learning.narrow_kernels import without_avx512
 from tests.learning.plain_loop import RandomPopulation
 from tests.learning.test_cohort import SIZES, STREAMS, collect
-from wirelessfl.learning import direct, winograd
+from wirelessfl.learning import Examples, direct, winograd
 from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.block import Batch
 from wirelessfl.learning.cohort.stacked import program
 from wirelessfl.learning.direct import DirectSums
 from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.models import cnn_cifar10, cnn_mnist
+from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.learning.sample_counts import address_of_counts
@@ -184,8 +185,15 @@ def test_training_is_bit_for_bit_that_of_whole_batches(
         )
         return collect(list(blocks), len(SIZES))[0]
 
-    asked = []
+    asked, handed = [], []
     of_batch = program.Program.of_batch
+
+    def noted(counts: Tensor | None, clients: int) -> int:
+        handed.append(counts)
+        return address_of_counts(counts, clients)
+
+    for package in (direct, winograd):
+        monkeypatch.setattr(package, "address_of_counts", noted)
 
     def watched(self: program.Program, batch: Batch) -> program.Program:
         asked.append(batch.counts)
@@ -193,8 +201,46 @@ def test_training_is_bit_for_bit_that_of_whole_batches(
 
     monkeypatch.setattr(program.Program, "of_batch", watched)
     found = train()
+    assert direct.kernel() is None or any(counts is not None for counts in handed)
     counts = [counts for counts in asked if counts is not None]
     assert counts and all(len(set(own.tolist())) > 1 for own in counts)
     assert len(counts) < len(asked) or sampling == "poisson"
     monkeypatch.setattr(program.Program, "of_batch", lambda self, batch: self)
     assert torch.equal(train(), found) and found.isfinite().all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("eps", [0.0, 1e-46])
+def test_group_norm_that_takes_no_zeros_gets_whole_batches(rule: str, eps: float) -> None:
+    """Zeros have no variance, and without ``eps`` nothing to divide by."""
+    shape = (3, 8, 8)
+    layers = nn.Conv2d(3, 16, 3), nn.GroupNorm(4, 16, eps=eps), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 36, 3)
+    model = FlatModel(lambda: nn.Sequential(*layers), shape, 3)
+    training = LocalTraining(SGD(), 0.05, batch_size=8, epochs=2, sampling="poisson")
+    blocks = train_cohort(
+        *(model, model.initial(2), RandomPopulation(SIZES, shape), np.arange(len(SIZES)), training, STREAMS, 3),
+        *(ExecutionPlan(chunk=4), RULES[rule]),
+    )
+    assert collect(list(blocks), len(SIZES))[0].isfinite().all()
+
+
+class FirstIsMissing(RandomPopulation):
+    """Of whose clients the first sample has no value."""
+
+    @override
+    def of_client(self, client: int) -> Examples:
+        own = super().of_client(client)
+        own.inputs[0] = torch.nan
+        return own
+
+
+def test_a_sample_that_is_not_finite_counts_as_nothing_where_it_fills_up_a_batch() -> None:
+    """Of a client whose batch is smaller than others of its block: padding repeats its first sample."""
+    model, population = FlatModel(partial(mlp, (12,), 3, hidden=(9,)), (12,), 3), FirstIsMissing(SIZES)
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=2, sampling="poisson")
+    for chunk in (1, 4):
+        blocks = train_cohort(
+            *(model, model.initial(2), population, np.arange(len(SIZES)), training, STREAMS, 3),
+            *(ExecutionPlan(chunk=chunk), RULES["flat"]),
+        )
+        assert collect(list(blocks), len(SIZES))[0].isfinite().all()

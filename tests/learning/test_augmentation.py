@@ -120,6 +120,13 @@ def test_a_samples_changes_depend_on_client_step_and_sample_alone() -> None:
     assert not np.array_equal(other, whole)
 
 
+def test_nothing_is_drawn_for_nobody() -> None:
+    """Clients without samples take no step."""
+    nobody = np.array([0])
+    drawn = BOTH.drawn(STREAMS.nodes("augmentation", 2, nobody), nobody, np.zeros((0, 1, 1), np.int64))
+    assert drawn.shape == (0, 1, 1, 4)
+
+
 class Augmented:
     """The batch gradient of a client at its samples as the changes of each leave them, one client at a time."""
 

@@ -66,7 +66,7 @@ class Augmentation:
         changes[:, 0] = numbers[:, 0] < self.flip
         changes[:, 1:3] = np.floor(numbers[:, 1:3] * (2 * self.crop + 1)) - self.crop
         changes[:, 3] = (2 * numbers[:, 3] - 1) * math.radians(self.rotation)
-        return changes.reshape(*index.shape, -1)
+        return changes.reshape(*index.shape, 2 * _BLOCKS)
 
     def __call__(self, images: Tensor, changes: Tensor) -> Tensor:
         """The images (a, b, channels, height, width) after the changes (a, b, 4)."""

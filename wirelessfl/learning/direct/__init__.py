@@ -8,7 +8,7 @@ processor with AVX-512, or with AVX2 and fused multiplications; both round alike
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import torch
@@ -62,7 +62,7 @@ class DirectSums:
     library: ctypes.CDLL
     geometry: KernelGeometry
     longest: int
-    counts: Tensor | None = None
+    counts: Tensor | None = field(default=None, compare=False)
 
     def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
         """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""

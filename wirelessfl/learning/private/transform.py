@@ -63,7 +63,7 @@ class PrivateGradients(GradientTransform):
         self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
     ) -> PrivateStep:
         squared_norms = self.noise.squared_norms(gradients)
-        broken = not_finite(squared_norms, gradients.present)
+        broken = not_finite(squared_norms)
         # Nearly always none is: elsewhere than on a CPU that is assumed, and a block where it is wrong repeated.
         without_some = context.reads_values and bool(broken.any())
         weighted_sum = FiniteGradients(gradients, broken).weighted_sum if without_some else gradients.weighted_sum
@@ -164,9 +164,9 @@ class _UndrawnOnMeans(_Undrawn):
         return torch.zeros_like(sensitivity)
 
 
-def not_finite(squared_norms: Tensor, present: Tensor) -> Tensor:
-    """(k, B) which samples have a gradient of no finite norm, from (k, B, L) squared norms."""
-    return ~squared_norms.sum(-1).isfinite() & present
+def not_finite(squared_norms: Tensor) -> Tensor:
+    """(k, B) which samples have a gradient of no finite norm, those of padding too, from (k, B, L) squared norms."""
+    return ~squared_norms.sum(-1).isfinite()
 
 
 class FiniteGradients:

@@ -14,7 +14,7 @@ there is no minimal filtering, and torch convolves.
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import torch
@@ -65,7 +65,7 @@ class MinimalFiltering:
     library: ctypes.CDLL
     size: int
     padding: Pair
-    counts: Tensor | None = None
+    counts: Tensor | None = field(default=None, compare=False)
 
     def convolved(self, images: Tensor, kernels: Tensor, biases: Tensor | None) -> Tensor:
         """(B, k · O, rows, columns) outputs, of biases (k, O) too where there are any."""

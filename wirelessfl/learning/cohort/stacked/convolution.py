@@ -10,7 +10,7 @@ layers.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, cast
 
 import torch
@@ -73,7 +73,7 @@ class Conv2d(TrainedLayer):
     filters: int
     geometry: KernelGeometry
     has_bias: bool
-    counts: Tensor | None = None
+    counts: Tensor | None = field(default=None, compare=False)
 
     @override
     def of_counts(self, counts: Tensor) -> Self:

@@ -48,9 +48,14 @@ class Layer(Protocol):
     def of_counts(self, counts: Tensor) -> Self:
         """The layer for a batch of so many samples of each client, (k,), the others absent; by default the same.
 
-        Outputs of absent samples are finite, and derivatives by them zero.
+        Outputs of absent samples may be zero; derivatives by them are.
         """
         return self
+
+    @property
+    def takes_zeros(self) -> bool:
+        """Whether outputs of inputs that are all zero are finite, and derivatives by them; by default they are."""
+        return True
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Saved]:
         """The outputs, and what the backward pass needs."""

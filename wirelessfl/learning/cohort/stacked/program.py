@@ -68,7 +68,7 @@ class Program:
     def of_batch(self, batch: Batch) -> "Program":
         """The program for a batch, of whose absent samples some layers compute nothing."""
         counts = batch.counts
-        if counts is None:
+        if counts is None or not all(step.layer.takes_zeros for step in self.steps):
             return self
         return Program(tuple(replace(step, layer=step.layer.of_counts(counts)) for step in self.steps))
 

@@ -12,6 +12,7 @@ images differ in memory format, and crashes where not all of its results are ask
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import override
@@ -81,6 +82,11 @@ class GroupNorm(TrainedLayer):
 
     groups: int
     eps: float
+
+    @property
+    @override
+    def takes_zeros(self) -> bool:
+        return float(np.float32(self.eps)) > 0
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:

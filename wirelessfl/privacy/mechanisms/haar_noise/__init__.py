@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wirelessfl.errors import precondition
 from wirelessfl.kernels import COUNT, POINTER, library_beside, loaded
 from wirelessfl.normals import NoiseStreams, noise_key, nonces
 from wirelessfl.normals.portable import standard_normals
@@ -38,10 +39,15 @@ def add_haar_noise(out: Tensor, std: Tensor, purpose: str, step: Step) -> None:
     Raises:
         ValueError: There are not as many deviations or clients as rows.
     """
+    rows = len(out)
+    precondition(
+        std.shape == (rows,) and len(step.clients) == rows,
+        f"found {tuple(std.shape)} deviations and {len(step.clients)} clients for {rows} rows",
+    )
     library = kernel() if out.device.type == "cpu" and out.dtype == torch.float32 and out.stride(1) == 1 else None
     if library is not None and out.shape[1] > 1:
         key = noise_key(step.streams, purpose, step.round_index)
-        streams = NoiseStreams.of(len(out), std.float().numpy(), key, nonces(step.clients, step.step))
+        streams = NoiseStreams.of(rows, std.float().numpy(), key, nonces(step.clients, step.step))
         _add_compiled(library, out, streams)
     else:
         add_portably(out, std, purpose, step)
