@@ -19,7 +19,7 @@ from publications.paper import Paper
 from publications.provenance import Provenance
 from publications.results import Results
 from publications.runner import load_designs
-from publications.tables import METRICS, RunRow, StudyTable, Tables
+from publications.tables import LEARNT, METRICS, RunRow, StudyTable, Tables
 from wirelessfl.processor import processor_name
 from wirelessfl.study import Run, StudyDesign
 
@@ -30,17 +30,6 @@ drifts."""
 SPREAD = 0.25
 """The same in standard deviations over the seeds of a point, where that is more. Of six runs of 25 rounds without
 privacy on two processors one ended 1.2 % apart in test loss and 4 % in training loss: about a tenth of it."""
-
-LEARNT = (
-    "test_accuracy",
-    "late_accuracy",
-    "early_accuracy",
-    "first_accuracy",
-    "validation_accuracy",
-    "test_loss",
-    "train_loss",
-)
-"""Numbers for which the spread counts; what else is in `METRICS` follows from no rounding of the training."""
 
 
 def check_page(paper: Paper, tables: Tables, folder: Path) -> list[str]:
@@ -91,7 +80,8 @@ def check_runs(
 def spreads(table: StudyTable, run: RunRow) -> dict[str, float]:
     """Standard deviation of what is learnt over the seeds of a run's point, by metric; 0 for any other number.
 
-    It is 0 too where there is one seed, or where a number is not finite for all of them.
+    What else is in `METRICS` follows from no rounding of the training. It is 0 too where there is one seed, or where a
+    number is not finite for all of them.
     """
     found = dict.fromkeys(METRICS, 0.0)
     for metric in LEARNT:

@@ -18,7 +18,7 @@ from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
 
-METRICS = (
+LEARNT = (
     "test_accuracy",
     "late_accuracy",
     "early_accuracy",
@@ -26,6 +26,11 @@ METRICS = (
     "validation_accuracy",
     "test_loss",
     "train_loss",
+)
+"""The numbers of a run that follow from its training, explained below."""
+
+METRICS = (
+    *LEARNT,
     "epsilon_published",
     "epsilon_accounted",
     "server_gain",

@@ -18,7 +18,7 @@ from publications.paper import Paper
 from publications.provenance import UNKNOWN, Provenance
 from publications.results import read_results, read_tables, size_folder
 from publications.studies import PaperStudy
-from publications.tables import METRICS, StudyTable, Tables
+from publications.tables import LEARNT, METRICS, StudyTable, Tables
 from tests.publications.example import ABOUT, EXAMPLE, TABLES
 from wirelessfl.cli import main
 from wirelessfl.processor import processor_name
@@ -126,8 +126,8 @@ def test_the_spread_of_what_is_learnt_and_finite() -> None:
         for seed, at in enumerate((1.0, 3.0))
     )
     found = check.spreads(StudyTable("one", (), rows), rows[0])
-    assert {metric for metric, spread in found.items() if spread == math.sqrt(2)} == set(check.LEARNT) - {"train_loss"}
-    assert set(found) == set(METRICS) and sum(map(bool, found.values())) == len(check.LEARNT) - 1
+    assert {metric for metric, spread in found.items() if spread == math.sqrt(2)} == set(LEARNT) - {"train_loss"}
+    assert set(found) == set(METRICS) and sum(map(bool, found.values())) == len(LEARNT) - 1
     assert not any(check.spreads(StudyTable("one", (), rows[:1]), rows[0]).values())
 
 

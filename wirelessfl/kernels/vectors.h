@@ -8,6 +8,12 @@
 typedef float vector_of_16 __attribute__((vector_size(64)));
 typedef float vector_of_8 __attribute__((vector_size(32)));
 
+/* Sets `count` numbers to 0, a multiple of VECTOR. */
+#define ZEROS                                                                       \
+    FUNCTION void NAMED(zeros)(float *numbers, int64_t count) {                     \
+        for (int64_t at = 0; at < count; at += VECTOR) STORE(numbers + at, ALL(0)); \
+    }
+
 #define NAMED(name) name##_by_16
 #define FUNCTION INLINED __attribute__((target("avx512f")))
 #define ALONE static __attribute__((noinline, target("avx512f"))) /* not inlined */
@@ -18,6 +24,7 @@ typedef float vector_of_8 __attribute__((vector_size(32)));
 #define STORE(to, value) _mm512_storeu_ps(to, (__m512)(value))
 #define ALL(value) ((vector)_mm512_set1_ps(value))
 #define MULTIPLY_ADD(one, other, sum) ((vector)_mm512_fmadd_ps((__m512)(one), (__m512)(other), (__m512)(sum)))
+ZEROS
 #include PASSES
 #undef NAMED
 #undef FUNCTION
@@ -40,6 +47,7 @@ typedef float vector_of_8 __attribute__((vector_size(32)));
 #define STORE(to, value) _mm256_storeu_ps(to, (__m256)(value))
 #define ALL(value) ((vector)_mm256_set1_ps(value))
 #define MULTIPLY_ADD(one, other, sum) ((vector)_mm256_fmadd_ps((__m256)(one), (__m256)(other), (__m256)(sum)))
+ZEROS
 #include PASSES
 
 #ifdef WITHOUT_AVX512

@@ -98,10 +98,6 @@ FUNCTION void NAMED(sum_columns)(int adds, int64_t columns, int64_t longest, NAM
     }
 }
 
-FUNCTION void NAMED(zeros)(float *numbers, int64_t count) {
-    for (int64_t at = 0; at < count; at += VECTOR) STORE(numbers + at, ALL(0));
-}
-
 ALONE void NAMED(convolve)(const convolution *of, const float *from, const float *kernels, const float *biases, float *to,
                            void *room) {
     const tables at = tables_in(of, of->channels, 2 * VECTOR, room);

@@ -144,10 +144,6 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
     }
 }
 
-FUNCTION void NAMED(zeros)(float *numbers, int64_t count) {
-    for (int64_t at = 0; at < count; at += VECTOR) STORE(numbers + at, ALL(0));
-}
-
 /* Outputs of samples from `present` on. */
 FUNCTION void NAMED(absent_out)(const images *of, int64_t present, int64_t samples, int64_t channels, float *numbers) {
     for (int64_t sample = present; sample < samples; sample++)
