@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 # Compiled when the package is installed.
-KERNELS := $(wildcard wirelessfl/kernels/*.h wirelessfl/*/kernel.c wirelessfl/*/*/kernel.c wirelessfl/*/*/*.h wirelessfl/*/*/*/kernel.c)
+KERNELS := $(wildcard wirelessfl/kernels/*.h wirelessfl/*/kernel.c wirelessfl/*/*/kernel.c wirelessfl/*/*/*.h wirelessfl/*/*/*/kernel.c wirelessfl/*/*/*/*.h)
 # A test that does not end fails after half an hour, with its name and the stacks of its threads; the others go on.
 PYTEST := $(BIN)/python -m pytest -n auto -o faulthandler_timeout=1800 -o faulthandler_exit_on_timeout=true
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check

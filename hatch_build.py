@@ -1,4 +1,4 @@
-"""Compiles the kernels in C as the package is installed or built: convolutions, pools, noise, Haar transforms, sums.
+"""Compiles the kernels in C as the package is installed or built: convolutions, norms, pools, noise, transforms, sums.
 
 Without a C compiler the package is built all the same: NumPy or torch then does their work, more slowly, and the wheel
 is for every machine. With one its tag names the oldest system on which the kernels can be loaded.
@@ -22,6 +22,7 @@ except ModuleNotFoundError:  # the kernel is also compiled in place, on machines
     BuildHookInterface = object  # type: ignore[assignment, misc]
 
 SOURCES = (
+    Path("wirelessfl/learning/cohort/gram/kernel.c"),
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
     Path("wirelessfl/learning/cohort/pooling/kernel.c"),
     Path("wirelessfl/learning/direct/kernel.c"),

@@ -19,7 +19,7 @@ from tests.learning.plain_loop import RandomPopulation
 from tests.learning.test_cohort import SIZES, STREAMS, collect
 from wirelessfl.learning import Examples, direct, winograd
 from wirelessfl.learning.batches import Sampling
-from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
+from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, gram, train_cohort
 from wirelessfl.learning.cohort.block import Batch
 from wirelessfl.learning.cohort.stacked import program
 from wirelessfl.learning.direct import DirectSums
@@ -192,7 +192,7 @@ def test_training_is_bit_for_bit_that_of_whole_batches(
         handed.append(counts)
         return address_of_counts(counts, clients)
 
-    for package in (direct, winograd):
+    for package in (direct, winograd, gram):
         monkeypatch.setattr(package, "address_of_counts", noted)
 
     def watched(self: program.Program, batch: Batch) -> program.Program:

@@ -49,6 +49,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
         Finding("_rows_of", "numpy"): UPLOAD,
         Finding("_rows_of", "from_numpy"): UPLOAD,
     },
+    "learning/cohort/gram/__init__.py": {Finding("_compiled_agrees", "bool"): "on a CPU alone"},
     "learning/cohort/patches/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
     "learning/cohort/pooling/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
     "learning/cohort/run.py": {

@@ -23,3 +23,16 @@ INLINED float over_lanes(float *lanes) {
         for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
     return lanes[0];
 }
+
+INLINED int64_t rounded_up(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+
+/* Products in the next running sum, of those that are left: as in matrix products of MKL the last two are of equal length. */
+INLINED int64_t running(int64_t left, int64_t longest) {
+    return left > 2 * longest ? longest : left > longest ? (left + 1) / 2 : left;
+}
+
+/* The next place in `room` where a vector lies in one line of the cache. */
+INLINED float *aligned(float *room) {
+    const uintptr_t line = LANES * sizeof(float);
+    return (float *)(((uintptr_t)room + line - 1) / line * line);
+}

@@ -48,17 +48,6 @@ typedef struct {
     float *room, *kernels, *packed;
 } tables;
 
-/* Products in the next running sum, of those that are left: as in matrix products of MKL the last two are of equal length. */
-INLINED int64_t running(int64_t left, int64_t longest) {
-    return left > 2 * longest ? longest : left > longest ? (left + 1) / 2 : left;
-}
-
-/* The next place in `room` where a vector lies in one line of the cache. */
-INLINED float *aligned(float *room) {
-    const uintptr_t line = LANES * sizeof(float);
-    return (float *)(((uintptr_t)room + line - 1) / line * line);
-}
-
 /* The tables in `room`, with so many lanes for the channels, and at most `widest` filters, two vectors, in a panel. */
 static tables tables_in(const convolution *of, int64_t lanes, int64_t widest, void *room) {
     const int64_t width = of->width + 2 * of->beside, image = (of->height + 2 * of->above) * width * lanes;

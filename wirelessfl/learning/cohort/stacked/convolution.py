@@ -10,6 +10,7 @@ layers.
 
 import math
 from collections.abc import Sequence
+from ctypes import CDLL
 from dataclasses import dataclass, field, replace
 from typing import Self, cast
 
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import override
 
+from wirelessfl.learning.cohort import gram
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.cohort.patches import patches_of, sums_over_patches
 from wirelessfl.learning.cohort.stacked.layers import (
@@ -214,7 +216,7 @@ class Conv2d(TrainedLayer):
         clients, shape = images.shape[1] // self.channels, (self.filters, self.channels, *self.geometry.size)
         of_kernels = compiled.kernel_derivatives(images, delta, clients, by_sample=True).flatten(2)
         held = [HeldGradients(of_kernels, lambda rows: rows.view(*rows.shape[:-1], *shape))]
-        return [*held, self._held_biases(self._by_position(delta).contiguous())] if self.has_bias else held
+        return [*held, self._held_biases(self._by_position(delta))] if self.has_bias else held
 
     def _held_biases(self, outputs: Tensor) -> HeldGradients:
         # Of derivatives by the outputs (k, B, P, O)
@@ -228,17 +230,19 @@ class Conv2d(TrainedLayer):
 
     @override
     def squared_norms(self, saved: _Pass, delta: Tensor) -> list[Tensor]:
-        """By forming each sample's gradient or, where that is cheaper, from the Gram matrices of the positions.
-
-        ‖Σ_p δ_p ⊗ x_p‖² = Σ_{p,q} ⟨δ_p, δ_q⟩⟨x_p, x_q⟩ (Bu, Mao, Xu, "Scalable and efficient training of large
-        convolutional neural networks with differential privacy", NeurIPS 2022).
-        """
+        """By forming each sample's gradient or, where that is cheaper, from the Gram matrices of the positions."""
         positions, inputs = delta.shape[2:].numel(), self.channels * self.geometry.size[0] * self.geometry.size[1]
         if positions * (self.filters + inputs) >= self.filters * inputs:
             return [squared_norm(gradients.rows) for gradients in self._formed(saved, delta, slice(None))]
-        outputs = self._by_position(delta)
-        of_kernel = (_gram(outputs) * _gram(self._patches_of(saved, slice(None)))).sum((2, 3))
+        outputs, images = self._by_position(delta), saved[0]
+        if (library := self._gram_kernel(images, delta)) is None:
+            of_kernel = (_gram(outputs) * _gram(self._patches_of(saved, slice(None)))).sum((2, 3))
+        else:
+            of_kernel = gram.squared_norms(library, self.geometry, images, delta, len(outputs), self.counts)
         return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
+
+    def _gram_kernel(self, images: Tensor, delta: Tensor) -> CDLL | None:
+        return gram.kernel() if _in_full_precision_on_host(images) and delta.dtype == images.dtype else None
 
     @override
     def inner_products(self, saved: _Pass, delta: Tensor, vectors: Weights) -> list[Tensor]:
