@@ -59,7 +59,9 @@ def test_three_rounds_by_hand(rule: Algorithm) -> None:
     factor = 0.1 / 0.25 if rule == Upcycled(0.1, SCHEDULE) else 0.0
     for round_index, received in enumerate([0.5, -0.25, 1.0], start=1):
         before = state
-        facts = RoundFacts(round_index, 1, np.zeros(1, dtype=np.int64), np.ones(1), np.ones(1, dtype=np.int64), 0.1)
+        facts = RoundFacts(
+            round_index, 1, np.zeros(1, dtype=np.int64), np.ones(1), np.ones(1, dtype=np.int64), 0.1, 1.0
+        )
         state = rule.step(state, torch.tensor([[received]]), facts)
         expected += received + factor * received
         assert before is not state

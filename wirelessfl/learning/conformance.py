@@ -57,7 +57,7 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
         before = {name: value.clone() for name, value in given.items()}
         gradients = torch.randn(5, dimension, generator=generator) if algorithm.facts().reads_gradients else None
         rows, sent = _trained(algorithm, server, rows, LocalOutcome(updates, steps, 0.1, gradients))
-        facts = RoundFacts(round_index, 10, clients, np.full(5, 0.1), steps, 0.1)
+        facts = RoundFacts(round_index, 10, clients, np.full(5, 0.1), steps, 0.1, 0.5)
         between, pseudo = algorithm.received(server, sent.mean(dim=0), facts)
         same = pseudo.shape == sent.shape[1:] and _kinds(between.memory) == _kinds(server.memory)
         require(same and between.parameters is server.parameters, "received gives other shapes, or another model")

@@ -3,6 +3,7 @@
 Only what the scenario alone can tell; what needs the data (more clients than samples) is checked when they are read.
 """
 
+from wirelessfl.scenario.algorithm import FedNova, Scaffold
 from wirelessfl.scenario.array_consistency import array_power_rules
 from wirelessfl.scenario.asynchronous_consistency import asynchronous_rules
 from wirelessfl.scenario.base import Rule
@@ -176,7 +177,7 @@ def _mechanism(scenario: Sections) -> list[Rule]:
     mechanism, selection, uplink = scenario.training.privacy, scenario.clients.selection, scenario.uplink
     if not isinstance(mechanism, GradientNoise | ExternalMechanism):
         return []
-    central, data = mechanism.unit == "client", scenario.data
+    central, data, algorithm = mechanism.unit == "client", scenario.data, scenario.training.algorithm
     on_demand = isinstance(data.dataset, Synthetic) and isinstance(data.partition, NaturalPartition)
     return [
         (
@@ -190,6 +191,18 @@ def _mechanism(scenario: Sections) -> list[Rule]:
             "training.privacy.unit",
             f"client with the selection {selection.scheme}",
             "sample, or the selection all | uniform | poisson, whose weights and noise follow a known probability",
+        ),
+        (
+            central and isinstance(algorithm, FedNova),
+            "training.algorithm.name",
+            "fednova with training.privacy.unit: client, whose noise hides whose steps the server would weigh with",
+            "another algorithm",
+        ),
+        (
+            central and isinstance(algorithm, Scaffold) and algorithm.payload == 1,
+            "training.algorithm.payload",
+            "1 with training.privacy.unit: client, whose noise hides who came and how many steps they took",
+            "2",
         ),
         (
             central and uplink.clip is not None,

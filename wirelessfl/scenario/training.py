@@ -17,7 +17,7 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.family import Family
-from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
+from wirelessfl.scenario.mechanism import GradientNoise, Mechanism, NoMechanism
 from wirelessfl.scenario.robust import MeanRule, RobustRule
 from wirelessfl.scenario.server_optimizer import ServerOptimizer, ServerSgd
 
@@ -98,7 +98,8 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
 
     def rules(self) -> list[Rule]:
         """What the algorithms ask of the local steps."""
-        algorithm = self.algorithm
+        algorithm, privacy = self.algorithm, self.privacy
+        of_clients = isinstance(privacy, GradientNoise) and privacy.unit == "client"
         return [
             (
                 isinstance(algorithm, Scaffold) and algorithm.payload == 1 and self.steps is None,
@@ -113,11 +114,13 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
                 "2, or algorithm.option: 2",
             ),
             (
-                isinstance(algorithm, Scaffold) and algorithm.option == 1 and not isinstance(self.privacy, NoMechanism),
+                isinstance(algorithm, Scaffold)
+                and algorithm.option == 1
+                and not (of_clients or isinstance(privacy, NoMechanism)),
                 "algorithm.option",
-                f"1 with training.privacy.mechanism: {self.privacy.mechanism}, whose noise does not protect the "
+                f"1 with training.privacy.mechanism: {privacy.mechanism}, whose noise does not protect the "
                 "gradient over all samples that a client sends",
-                "2, or training.privacy.mechanism: none",
+                "2, or training.privacy.mechanism: none, or unit: client",
             ),
             (
                 isinstance(algorithm, Scaffold) and algorithm.payload == 1 and self.partial_work,

@@ -1,6 +1,6 @@
 """Contradictions of the uplink: power control, jammer, rate and codec."""
 
-from wirelessfl.scenario.algorithm import Scaffold
+from wirelessfl.scenario.algorithm import FedDyn, FedNova, Scaffold
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.channel import (
     ExternalFading,
@@ -64,7 +64,7 @@ def _codec(scenario: Sections) -> list[Rule]:
     uplink = scenario.uplink
     if not isinstance(uplink, DigitalLink) or isinstance(uplink.codec, NoCodec):
         return []
-    codec, secure = uplink.codec, isinstance(uplink, SecureAggregation)
+    codec, secure, algorithm = uplink.codec, isinstance(uplink, SecureAggregation), scenario.training.algorithm
     voting = isinstance(codec, Sign) and codec.vote_step is not None
     return [
         (
@@ -92,9 +92,9 @@ def _codec(scenario: Sections) -> list[Rule]:
             "null, or aggregation.mode: synchronous, in which votes of one model are counted",
         ),
         (
-            voting and isinstance(scenario.training.algorithm, Scaffold),
+            voting and isinstance(algorithm, FedDyn | FedNova | Scaffold),
             "uplink.codec.vote_step",
-            "a vote with the algorithm scaffold, whose control variates are no directions",
+            f"a vote with the algorithm {algorithm.name}, whose step is no sum of what clients send",
             "null, or another algorithm",
         ),
     ]

@@ -134,11 +134,13 @@ class Learner(LocalLearner):
         weights: NDArray[np.float64],
         steps: NDArray[np.int64] | None = None,
         unheard: NDArray[np.bool_] | None = None,
+        hidden_share: float | None = None,
     ) -> None:
         """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i.
 
         ``steps`` are their (k,) local steps, None for all that are planned. On the coordinates ``unheard`` of the
-        aggregate nothing is stepped.
+        aggregate nothing is stepped. Where noise hides who came, ``hidden_share`` is what the aggregate counts as,
+        and ``arrived`` is empty.
 
         Raises:
             ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
@@ -152,6 +154,7 @@ class Learner(LocalLearner):
             weights=weights,
             steps=self.planned_steps(arrived) if steps is None else steps,
             learning_rate=self.learning_rate(round_index),
+            share=float(weights.sum()) if hidden_share is None else hidden_share,
         )
         received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
         kept = as_tensors(state.optimizer_memory)

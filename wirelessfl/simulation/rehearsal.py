@@ -72,6 +72,7 @@ class Rehearser(Learner):
         weights: NDArray[np.float64],
         steps: NDArray[np.int64] | None = None,
         unheard: NDArray[np.bool_] | None = None,
+        hidden_share: float | None = None,
     ) -> None:
         """The model stays as it is."""
 

@@ -180,13 +180,14 @@ class Simulation:
             collected = yield from self._restart(cell, this, collected)
             set_back()
         if collected.aggregate is not None:
-            arrived = this.clients[collected.heard]
+            hidden = collected.hidden_share is not None
+            arrived = this.clients[collected.heard[:0] if hidden else collected.heard]
             weights = self.deployment.network.registry.weight(arrived)
             before = self.state.parameters.copy()
             if self.deployment.personal is not None:
                 self.deployment.personal.train(this, self.state, collected.heard)
             steps = this.steps_of(arrived)
-            heard = (arrived, weights, steps, collected.unheard)
+            heard = (arrived, weights, steps, collected.unheard, collected.hidden_share)
             self.deployment.learner.update(self.state, collected.aggregate, this.index, *heard)
             this.step_norm = step_norm(before, self.state.parameters)
             self.state.model_version += 1

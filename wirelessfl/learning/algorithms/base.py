@@ -111,6 +111,9 @@ class LocalOutcome:
 class RoundFacts:
     """Public facts of a round.
 
+    Where noise of the server hides who came, k is 0, and ``share`` the probability of selection by which the sum was
+    divided: what the server makes of the aggregate may then depend on nobody's participation.
+
     Attributes:
         round_index: Communication round, from 1.
         registered: K, clients registered.
@@ -118,6 +121,7 @@ class RoundFacts:
         weights: (k,) their p_i, which sum to 1 over all registered clients.
         steps: (k,) their local steps.
         learning_rate: η of the round.
+        share: Σ p_i / g of the aggregate: times this it is the sum of uploads weighted by p_i.
     """
 
     round_index: int
@@ -126,6 +130,7 @@ class RoundFacts:
     weights: NDArray[np.float64]
     steps: NDArray[np.int64]
     learning_rate: float
+    share: float
 
 
 @runtime_checkable

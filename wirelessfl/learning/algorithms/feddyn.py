@@ -62,7 +62,7 @@ class FedDyn(Algorithm):
 
     @override
     def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:
-        drift = server.memory["drift"] - float(facts.weights.sum()) * aggregate[0]
+        drift = server.memory["drift"] - facts.share * aggregate[0]
         return ServerState(server.parameters, {"drift": drift}), aggregate - drift
 
     @override

@@ -101,7 +101,7 @@ class Scaffold(Algorithm):
     def received(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> tuple[ServerState, Tensor]:
         control = server.memory["control"]
         change = aggregate[1] if self.payload == 2 else self._change(control, aggregate[0], facts)
-        return replace(server, memory={"control": control + float(facts.weights.sum()) * change}), aggregate
+        return replace(server, memory={"control": control + facts.share * change}), aggregate
 
     @override
     def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:

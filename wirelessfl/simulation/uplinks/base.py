@@ -113,6 +113,7 @@ class Collected:
         secure_sum: the secure aggregation that hid the uploads, or None.
         airtime: seconds for which the channel was occupied.
         unheard: (d,) of which coordinates of the aggregate nobody sent anything; None where all were heard.
+        hidden_share: the share of all samples that the aggregate counts as, where noise hides who came; else None.
     """
 
     heard: NDArray[np.int64]
@@ -122,6 +123,7 @@ class Collected:
     airtime: float
     secure_sum: SecureSum | None = None
     unheard: NDArray[np.bool_] | None = None
+    hidden_share: float | None = None
 
 
 class Uplink(Protocol):

@@ -203,6 +203,11 @@ class TrustedServer(ExactUplink):
         """Every round is released."""
         return True
 
+    @property
+    def hidden_share(self) -> float:
+        """q, by which the sum is divided, whoever came."""
+        return self.central.sample_rate
+
     @override
     def weighted_sum(self, this: Round, plan: SlotPlan) -> WeightedSum:
         weight = self.registry.weight(this.clients[plan.senders])

@@ -140,6 +140,11 @@ class SlotUplink(ABC):
         """Whether the server also steps the model if no client sends, so that the model does not reveal this."""
         return False
 
+    @property
+    def hidden_share(self) -> float | None:
+        """The share of all samples that the aggregate counts as, where noise hides who came; else None."""
+        return None
+
     @abstractmethod
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan of the slot for the clients at the positions ``ready``; ``jammer`` is the position of one that jams."""
@@ -202,8 +207,8 @@ class SlotUplink(ABC):
         if reception.kept is not None and reception.finite is not None:
             heard = note_kept(cell, this, heard, reception.kept, reception.finite, reception.steps)
         aggregate = reception.aggregate if reception.steps else None
-        unheard = reception.unheard
-        return Collected(heard, plan.senders, aggregate, reception.releases, plan.airtime, unheard=unheard)
+        sent, unheard = reception.releases, reception.unheard
+        return Collected(heard, plan.senders, aggregate, sent, plan.airtime, None, unheard, self.hidden_share)
 
     def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
         """Start of the jammer; where its role goes round, the clients present take turns and the jammer does not train.
