@@ -165,3 +165,32 @@ def test_layers_take_them_in_single_precision(
     sums = split_channels(delta.double(), case.clients).sum((3, 4)).square().sum(2).T
     assert error(of_bias, sums) < TOLERANCE
     assert len(taken) == (compiled and dtype == torch.float32 and gram.kernel() is not None)
+    assert all(arguments[-1] is counts for arguments in taken)
+
+
+def test_layers_leave_one_and_two_positions_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which a vector would hold little."""
+    monkeypatch.setattr(gram, "squared_norms", None)
+    for image in (3, 3), (4, 3):
+        case = Case((3, 3), ONE, (0, 0), ONE, 2, 3, image, 32, 64)
+        layer = Conv2d(case.channels, case.filters, case.geometry, False)
+        _, saved = layer.forward([case.kernels], case.images)
+        (found,) = layer.squared_norms(saved, case.delta)
+        assert error(found, gradients(case).square().sum((2, 3))) < TOLERANCE
+
+
+@pytest.mark.skipif(not gram.LIBRARY.exists(), reason="the kernel was not compiled")
+@pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() not in {"AVX2", "AVX512"}, reason="not for this processor")
+def test_the_kernel_is_taken() -> None:
+    """Else a kernel with other numbers would leave every test of it out."""
+    assert gram.kernel() is not None
+
+
+@compiled_only
+def test_many_products_do_not_lose_more() -> None:
+    """Of one sign: in one running sum they would be 2⁻²² off."""
+    case = Case((7, 7), ONE, (0, 0), ONE, 1, 30, (10, 10), 128, 64)
+    images, delta = case.images.abs_(), case.delta.abs_()
+    patches = functional.unfold(images.double().contiguous(), case.size)
+    expected = (delta.flatten(2).double() @ patches.transpose(1, 2)).square().sum((1, 2))
+    assert error(norms(case, images, delta), expected[None]) < 2.0**-23

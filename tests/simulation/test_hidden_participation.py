@@ -14,7 +14,8 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import FedAvg, RoundFacts, ServerState
 from wirelessfl.scenario import Scenario
 
-SCAFFOLD, TWO_STEPS = {"name": "scaffold"}, {"training__epochs": None, "training__steps": 2}
+SCAFFOLD = {"name": "scaffold"}
+TWO_STEPS: dict[str, Any] = {"training__epochs": None, "training__steps": 2}
 
 
 def hidden(noise_multiplier: float, clip: float = 1e6, **changes: Any) -> Scenario:
@@ -103,7 +104,8 @@ class Watched(FedAvg):
 def test_an_algorithm_from_outside_is_not_told_who_came() -> None:
     """But is where the server sees it."""
     algorithm = {"name": f"{__name__}:Watched"}
-    for changes in {}, {"training__privacy": {"mechanism": "none"}, "privacy__unit": "sample"}:
+    without: dict[str, Any] = {"training__privacy": {"mechanism": "none"}, "privacy__unit": "sample"}
+    for changes in {}, without:
         Watched.seen.clear()
         _, rounds, _ = run(hidden(1.0, training__algorithm=algorithm, **changes))
         assert len(Watched.seen) == len(rounds)

@@ -10,14 +10,12 @@
 
 #define BLOCK 8 /* positions by whose square the matrices are symmetric on all processors */
 
-/* Images (samples, height, width, clients, channels), whose samples, rows and columns are so many numbers apart, and kernels
- * (filters, high, wide, channels) with padding, stride and dilation. A running sum has at most `longest` products. Of client i
+/* Images (samples, height, width, clients, channels) and kernels (filters, high, wide, channels) with padding, stride and dilation. A running sum has at most `longest` products. Of client i
  * the first counts[i] samples are present, all where `counts` is null; of others norms are 0. */
 typedef struct {
     const int64_t *counts;
     int64_t clients, samples, channels, height, width, filters, rows, columns;
     int64_t high, wide, above, beside, down, right, below, next, longest;
-    int64_t sample, row, column;
 } convolution;
 
 /* Where each position lies on the image at each place of the kernel, -1 off it; `zeros` lie there. The numbers of a position are
@@ -46,7 +44,7 @@ static tables tables_in(const convolution *of, int64_t vector, void *room) {
             const int64_t row = position / of->columns * of->down + place / of->wide * of->below - of->above;
             const int64_t column = position % of->columns * of->right + place % of->wide * of->next - of->beside;
             const int on = row >= 0 && row < of->height && column >= 0 && column < of->width;
-            *pixel++ = on ? row * of->row + column * of->column : -1;
+            *pixel++ = on ? (row * of->width + column) * of->clients * of->channels : -1;
         }
     return at;
 }

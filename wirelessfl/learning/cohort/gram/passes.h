@@ -70,13 +70,14 @@ FUNCTION void NAMED(gram)(const float *columns, int64_t lanes, int64_t depth, in
 
 ALONE void NAMED(squared_norms)(const convolution *of, const float *images, const float *deltas, float *out, void *room) {
     const tables at = tables_in(of, VECTOR, room);
-    for (int64_t sample = 0; sample < of->samples; sample++) /* whose image stays in the cache for all clients */
+    const int64_t image = of->height * of->width * of->clients * of->channels;
+    for (int64_t sample = 0; sample < of->samples; sample++, images += image) /* which stays in the cache for all clients */
         for (int64_t client = 0; client < of->clients; client++) {
             float *const norm = out + client * of->samples + sample;
             *norm = 0;
             if (of->counts && sample >= of->counts[client]) continue;
             const float *delta = deltas + (sample * at.positions * of->clients + client) * of->filters;
-            NAMED(gather)(of, &at, images + sample * of->sample + client * of->channels, delta);
+            NAMED(gather)(of, &at, images + client * of->channels, delta);
             NAMED(gram)(at.patches, at.lanes, at.places * of->channels, of->longest, at.of_patches);
             NAMED(gram)(at.outputs, at.lanes, of->filters, of->longest, at.of_outputs);
             *norm = sum_of_products(&at);

@@ -10,7 +10,6 @@ layers.
 
 import math
 from collections.abc import Sequence
-from ctypes import CDLL
 from dataclasses import dataclass, field, replace
 from typing import Self, cast
 
@@ -235,14 +234,12 @@ class Conv2d(TrainedLayer):
         if positions * (self.filters + inputs) >= self.filters * inputs:
             return [squared_norm(gradients.rows) for gradients in self._formed(saved, delta, slice(None))]
         outputs, images = self._by_position(delta), saved[0]
-        if (library := self._gram_kernel(images, delta)) is None:
+        few = positions < gram.FEWEST_POSITIONS or not _in_full_precision_on_host(images)
+        if few or (library := gram.kernel()) is None:
             of_kernel = (_gram(outputs) * _gram(self._patches_of(saved, slice(None)))).sum((2, 3))
         else:
             of_kernel = gram.squared_norms(library, self.geometry, images, delta, len(outputs), self.counts)
         return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
-
-    def _gram_kernel(self, images: Tensor, delta: Tensor) -> CDLL | None:
-        return gram.kernel() if _in_full_precision_on_host(images) and delta.dtype == images.dtype else None
 
     @override
     def inner_products(self, saved: _Pass, delta: Tensor, vectors: Weights) -> list[Tensor]:
