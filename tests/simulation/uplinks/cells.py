@@ -108,6 +108,7 @@ class Recorder:
         weights: NDArray[np.float64],
         steps: NDArray[np.int64] | None = None,
         unheard: NDArray[np.bool_] | None = None,
+        hidden_share: float | None = None,
     ) -> None:
         self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)
