@@ -121,7 +121,7 @@ class RoundFacts:
         weights: (k,) their p_i, which sum to 1 over all registered clients.
         steps: (k,) their local steps.
         learning_rate: η of the round.
-        share: Σ p_i / g of the aggregate: times this it is the sum of uploads weighted by p_i.
+        share: Share of all samples that the aggregate counts as: times this it is the sum of the uploads by their p_i.
     """
 
     round_index: int

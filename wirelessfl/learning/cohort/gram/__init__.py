@@ -25,7 +25,7 @@ __all__ = ["FEWEST_POSITIONS", "kernel", "squared_norms"]
 LIBRARY = library_beside(__file__)
 
 FEWEST_POSITIONS = 4
-"""With one or two, torch was 1.2 to 2.8 times as fast on an AMD of family 25: most of a vector would be empty."""
+"""Where the kernel takes over. At one or two positions torch was 1.2 to 2.8 times as fast on an AMD of family 25."""
 
 _LONGEST = 384  # products in a running sum: with more, the last digits would be lost one by one
 _VECTOR = 16  # numbers to whose multiples rows are rounded up at most

@@ -8,10 +8,11 @@
 
 #include "../../../kernels/processors.h"
 
-#define BLOCK 8 /* positions by whose square the matrices are symmetric on all processors */
+#define BLOCK 8 /* rows of what is left out below the diagonals in sums, the same on all processors */
 
-/* Images (samples, height, width, clients, channels) and kernels (filters, high, wide, channels) with padding, stride and dilation. A running sum has at most `longest` products. Of client i
- * the first counts[i] samples are present, all where `counts` is null; of others norms are 0. */
+/* Images (samples, height, width, clients, channels) and kernels (filters, high, wide, channels) with padding, stride and dilation.
+ * A running sum has at most `longest` products. Of client i the first counts[i] samples are present, all where `counts` is null; of
+ * others norms are 0. */
 typedef struct {
     const int64_t *counts;
     int64_t clients, samples, channels, height, width, filters, rows, columns;
