@@ -60,7 +60,7 @@ def test_what_the_server_keeps_is_the_sum_of_what_clients_keep(
 
 @pytest.mark.parametrize("algorithm", [SCAFFOLD, {"name": "feddyn", "alpha": 0.3}], ids=["scaffold", "feddyn"])
 def test_noise_reaches_the_model_by_factors_that_do_not_depend_on_who_came(algorithm: dict[str, Any]) -> None:
-    """Of two runs of other selections, whose clipped updates vanish in the noise, the first steps are as long."""
+    """First steps of three runs, whose clipped updates vanish in the noise, are as long whoever was selected."""
     lengths = []
     for seed in (1, 2, 3):
         changes = {"rounds": 1, "seed": seed, "training__algorithm": algorithm}
@@ -69,7 +69,7 @@ def test_noise_reaches_the_model_by_factors_that_do_not_depend_on_who_came(algor
         std = rounds[0].values["aggregate_noise_std"]
         step = simulation.state.parameters - start
         lengths.append(np.linalg.norm(step) / std / np.sqrt(len(step)))
-    # g, or g − H = (1 + q) g: within five standard deviations of the norm of d normals, a false alarm in 10⁶
+    # g, or g − H = (1 + q) g: within five standard deviations of the norm of d normals, a false alarm in 5 · 10⁵
     wanted = 1.0 if algorithm == SCAFFOLD else 1.5
     assert np.abs(np.array(lengths) / wanted - 1).max() < 5 / np.sqrt(2 * len(step))
 

@@ -36,6 +36,7 @@ from wirelessfl.scenario.mechanism import (
     Mechanism,
     NoMechanism,
     Zcdp,
+    noises_locally,
 )
 from wirelessfl.scenario.model import Model, SequenceModel
 from wirelessfl.scenario.training import Sgd
@@ -125,10 +126,8 @@ def build_algorithm(scenario: Scenario) -> Algorithm:
     steps = LocalSteps(training.optimizer.momentum if isinstance(training.optimizer, Sgd) else 0.0)
     made: Algorithm = make_object("training.algorithm.name", training.algorithm, context=steps)
     facts = given("algorithm", made, "facts", made.facts(), AlgorithmFacts)
-    privacy = training.privacy
-    of_clients = isinstance(privacy, GradientNoise) and privacy.unit == "client"
-    if facts.reads_gradients and not (of_clients or isinstance(privacy, NoMechanism)):
-        found = f"reads_gradients with training.privacy.mechanism: {privacy.mechanism}"
+    if facts.reads_gradients and noises_locally(training.privacy):
+        found = f"reads_gradients with training.privacy.mechanism: {training.privacy.mechanism}"
         allowed = "the mechanism none, or unit: client; noise in local training protects nothing that is read beside it"
         raise misfit("algorithm", made, "facts", found, allowed)
     return made

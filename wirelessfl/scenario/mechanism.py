@@ -292,3 +292,9 @@ class ExternalMechanism(
 Mechanism = Annotated[
     NoMechanism | GaussianNoise | WaveletNoise | Zcdp | ExternalMechanism, Family("mechanism", default="none")
 ]
+
+
+def noises_locally(mechanism: Mechanism) -> bool:
+    """Whether clients add noise in their local training."""
+    of_clients = isinstance(mechanism, GradientNoise) and mechanism.unit == "client"
+    return not (of_clients or isinstance(mechanism, NoMechanism))

@@ -17,7 +17,7 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.family import Family
-from wirelessfl.scenario.mechanism import GradientNoise, Mechanism, NoMechanism
+from wirelessfl.scenario.mechanism import Mechanism, NoMechanism, noises_locally
 from wirelessfl.scenario.robust import MeanRule, RobustRule
 from wirelessfl.scenario.server_optimizer import ServerOptimizer, ServerSgd
 
@@ -98,8 +98,7 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
 
     def rules(self) -> list[Rule]:
         """What the algorithms ask of the local steps."""
-        algorithm, privacy = self.algorithm, self.privacy
-        of_clients = isinstance(privacy, GradientNoise) and privacy.unit == "client"
+        algorithm = self.algorithm
         return [
             (
                 isinstance(algorithm, Scaffold) and algorithm.payload == 1 and self.steps is None,
@@ -114,11 +113,9 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
                 "2, or algorithm.option: 2",
             ),
             (
-                isinstance(algorithm, Scaffold)
-                and algorithm.option == 1
-                and not (of_clients or isinstance(privacy, NoMechanism)),
+                isinstance(algorithm, Scaffold) and algorithm.option == 1 and noises_locally(self.privacy),
                 "algorithm.option",
-                f"1 with training.privacy.mechanism: {privacy.mechanism}, whose noise does not protect the "
+                f"1 with training.privacy.mechanism: {self.privacy.mechanism}, whose noise does not protect the "
                 "gradient over all samples that a client sends",
                 "2, or training.privacy.mechanism: none, or unit: client",
             ),

@@ -207,8 +207,11 @@ class SlotUplink(ABC):
         if reception.kept is not None and reception.finite is not None:
             heard = note_kept(cell, this, heard, reception.kept, reception.finite, reception.steps)
         aggregate = reception.aggregate if reception.steps else None
-        sent, unheard = reception.releases, reception.unheard
-        return Collected(heard, plan.senders, aggregate, sent, plan.airtime, None, unheard, self.hidden_share)
+        return Collected(
+            *(heard, plan.senders, aggregate, reception.releases, plan.airtime),
+            unheard=reception.unheard,
+            hidden_share=self.hidden_share,
+        )
 
     def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
         """Start of the jammer; where its role goes round, the clients present take turns and the jammer does not train.
