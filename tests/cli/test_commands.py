@@ -153,7 +153,7 @@ def test_validate_prints_the_plan() -> None:
         "|D| = ",
         "airtime",
         "effective noise",
-        "noise on weights",
+        "noise on the mean",
         "ε published",
         "ε accounted",
         "memory",

@@ -147,11 +147,11 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
 
 
 def _noise_rows(summary: Mapping[str, Any]) -> list[tuple[str, str | Text]]:
-    noise, on_weights = summary["effective_noise_std"], summary["aggregate_noise_std"]
+    noise, on_mean = summary["effective_noise_std"], summary["aggregate_noise_std"]
     return [
         ("", Text(_SCOPE, style="dim")),
         ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
-        ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
+        ("noise on the mean", "" if math.isnan(on_mean) else _mean_update_text(on_mean)),
     ]
 
 
@@ -168,7 +168,7 @@ def _noise_text(std: float) -> str:
     return f"σ_m = {std:.4g} a coordinate, before rescaling"
 
 
-def _weights_text(std: float) -> str:
+def _mean_update_text(std: float) -> str:
     return f"{std:.4g} a coordinate and round, rescaled (times τ)"
 
 
@@ -181,7 +181,7 @@ def _multiplier_text(first: float, last: float) -> str:
 def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     """Rows on what a scenario will cost and what its ε will be."""
     forecast, pieces = plan.forecast, f"{plan.pieces} of a slot or upload"
-    noise, on_weights = forecast.effective_noise_std, forecast.aggregate_noise_std
+    noise, on_mean = forecast.effective_noise_std, forecast.aggregate_noise_std
     gains = f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}"
     short = f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}"
     mean, largest = duration_text(forecast.airtime_mean), duration_text(forecast.airtime)
@@ -202,7 +202,7 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
         ("deadline", start and f"a slot fits that starts within {start} of the broadcast"),
         ("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all"),
         ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
-        ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
+        ("noise on the mean", "" if math.isnan(on_mean) else _mean_update_text(on_mean)),
         ("gains", "" if math.isnan(noise) else gains),
         ("noise multiplier", _multiplier_text(forecast.noise_multiplier, forecast.noise_multiplier_last)),
         ("jammer short", short if plan.shortfall_probability > 0 else ""),

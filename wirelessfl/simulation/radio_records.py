@@ -97,7 +97,7 @@ class SlotRecord:
         server_gain: α_u; of several cells the largest.
         channel_noise_std: σ_c.
         effective_noise_std: σ_m, before ``rescale``.
-        aggregate_noise_std: noise per coordinate of a step of the weights.
+        aggregate_noise_std: noise per coordinate of the mean update, before the step of the server.
         interference_std: waveform of other cells' clients in the aggregate, per coordinate.
         jammer_gain: α_CJ.
         jammer_energy: in units of N0/2.

@@ -98,7 +98,7 @@ class Forecast:
         server_gain: mean α_u.
         jammer_gain: mean α_CJ.
         effective_noise_std: mean σ_m, before ``rescale``.
-        aggregate_noise_std: mean noise per coordinate of a step of the weights: σ_m rescaled and renormalised.
+        aggregate_noise_std: mean noise per coordinate of the mean update: σ_m rescaled and renormalised.
         energy: joules in all; NaN where watts are unknown.
         noise_multiplier: of local or central noise in the first round; NaN without any.
         noise_multiplier_last: of that in the last round.

@@ -124,8 +124,8 @@ ROUND_VARIABLES = (
     _per_round(
         "aggregate_noise_std",
         "1",
-        "noise per coordinate of a step of the weights: σ_m rescaled (times τ), over Σ p_i of the clients received",
-        label="noise on the weights",
+        "noise per coordinate of the mean update: σ_m rescaled (times τ), over Σ p_i of the clients received",
+        label="noise on the mean update",
     ),
     _per_round(
         "jammer_gain",

@@ -72,7 +72,7 @@ _ROUND_COLUMNS = {
     "server_gain": "α_u",
     "jammer_gain": "α_CJ",
     "effective_noise_std": "σ_m",
-    "aggregate_noise_std": "on weights",
+    "aggregate_noise_std": "on the mean",
     "sim_time": "time (s)",
 }
 POINT_COLUMNS = {

@@ -224,7 +224,7 @@ def _run_section(
 
 def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) -> list[tuple[str, str]]:
     delta = f"at δ = {summary['delta']:g}".replace("-", "\N{NON-BREAKING HYPHEN}")
-    received, on_weights, joules = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
+    received, on_mean, joules = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
     facts = [
         ("test accuracy", _known(summary["test_accuracy"], ".1%")),
         ("test loss", _known(summary["test_loss"], ".4g", " nat")),
@@ -236,8 +236,8 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} samples"),
         ("effective noise", "" if math.isnan(received) else f"σ_m = {received:.4g} a coordinate, before rescaling"),
         (
-            "noise on weights",
-            "" if math.isnan(on_weights) else f"{on_weights:.4g} a coordinate and round, rescaled (times τ)",
+            "noise on the mean update",
+            "" if math.isnan(on_mean) else f"{on_mean:.4g} a coordinate and round, rescaled (times τ)",
         ),
         ("simulated time", f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.3g} s"),
         ("energy", "" if math.isnan(joules) else f"{joules:.4g} J"),

@@ -171,12 +171,12 @@ def _radio(chart: "partial[Chart]", places: dict[str, Values], rounds: Rounds) -
     yield chart(
         name="noise",
         title="Noise",
-        caption="Noise on each coordinate: as received, and as it reaches the weights, rescaled.",
+        caption="Noise on each coordinate: as received, and on the mean update, rescaled.",
         y_label="standard deviation",
         curves=_curves(
             places,
             ("received σ_m", "accounted", columns.get("effective_noise_std", unknown)),
-            ("on weights", "published", columns.get("aggregate_noise_std", unknown)),
+            ("on the mean", "published", columns.get("aggregate_noise_std", unknown)),
         ),
         log=True,
     )
