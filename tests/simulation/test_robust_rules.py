@@ -30,6 +30,7 @@ from wirelessfl.learning.robust import (
 from wirelessfl.privacy import DpSgdRelease, RobustRelease, ServerNoiseRelease
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import rehearsal
+from wirelessfl.simulation.uplinks import NotAuditable
 from wirelessfl.trace import EventKind, Role, Status, open_trace
 
 RULES: dict[str, tuple[dict[str, Any], Any]] = {
@@ -286,6 +287,28 @@ def test_noise_of_a_trusted_server_covers_scaled_rows_and_no_other_rule() -> Non
             continue
         assert isinstance(release, RobustRelease) and simulation.ledger.epsilon_accounted() == math.inf
         assert any("result of a robust rule" in why for why in simulation.ledger.why_different())
+
+
+@dataclass(frozen=True)
+class MedianNorm(NormClip):
+    """A rule from outside that scales every update down to the median norm of all."""
+
+    def factors(self, norms: np.ndarray) -> np.ndarray:
+        return np.minimum(1.0, np.median(norms) / np.maximum(norms, 1e-30)) if len(norms) else norms
+
+
+def test_noise_of_a_trusted_server_does_not_cover_scaled_rows_of_a_rule_from_outside() -> None:
+    """Factors may follow the others: without one of five clients of weight 1/5 the sum moves by 0.6, not by 0.2."""
+    rows = np.diag([1.0, 1.0, 1.0, 0.01, 0.01]).astype(np.float32)
+    absent = rows.copy()
+    absent[2] = 0.0
+    with_all, without = (MedianNorm().combine(each, np.full(5, 0.2)).value for each in (rows, absent))
+    assert np.linalg.norm(with_all - without) > 0.3
+    chosen = small(**EIGHT, training__robust={"rule": f"{__name__}:MedianNorm"}, **OBSERVED)
+    simulation, rounds, _ = run(chosen)
+    (release,) = rounds[0].round.releases
+    assert isinstance(release, RobustRelease) and simulation.ledger.epsilon_accounted() == math.inf
+    assert isinstance(simulation.deployment.uplink.audit_view(), NotAuditable)
 
 
 def test_the_server_adds_its_noise_to_the_result() -> None:

@@ -13,7 +13,7 @@ from typing_extensions import override
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.cohort import SummedBlock
 from wirelessfl.learning.private import CentralNoise
-from wirelessfl.learning.robust import CollectedRows, Combined, Mean, RobustRule, RowRule
+from wirelessfl.learning.robust import CollectedRows, Combined, Mean, NormClip, RobustRule, RowRule
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease, Release, RobustRelease
 from wirelessfl.privacy.mechanisms import server_weights
@@ -208,6 +208,15 @@ class TrustedServer(ExactUplink):
         """q, by which the sum is divided, whoever came."""
         return self.central.sample_rate
 
+    @property
+    def bounds_single_clients(self) -> bool:
+        """Whether no client moves the sum by more than its share of the mean.
+
+        Of rules from outside this is not known, also of those that scale single updates: their factors may follow the
+        norms of the others, and ``least`` the number of them.
+        """
+        return type(self.rule) in (Mean, NormClip)
+
     @override
     def weighted_sum(self, this: Round, plan: SlotPlan) -> WeightedSum:
         weight = self.registry.weight(this.clients[plan.senders])
@@ -230,7 +239,7 @@ class TrustedServer(ExactUplink):
             kept = np.zeros(len(clients)) if found is None else found.kept
             if found is not None:  # scaled rows keep the sum within the bound that the noise is made for
                 total = found.value * of_senders.weight.sum() if isinstance(self.rule, RowRule) else found.value
-            if not isinstance(self.rule, RowRule):
+            if not self.bounds_single_clients:
                 releases = (RobustRelease(this.index, clients),)
         released = kept is None or isinstance(self.rule, RowRule) or bool(kept.any())
         noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
@@ -249,9 +258,9 @@ class TrustedServer(ExactUplink):
 
     def audit_view(self) -> AuditView:
         """The noise of the server."""
-        if not isinstance(self.rule, RowRule):
+        if not self.bounds_single_clients:
             rule = type(self.rule).__name__
-            return NotAuditable(f"the rule {rule} gives no sum of updates, and games play sums")
+            return NotAuditable(f"the rule {rule} is not known to give a sum of bounded updates, and games play sums")
         return ServerNoise(
             self._overheard, self.central, lambda this, ready: self.plan(this, ready, None), self.steps_without_senders
         )
