@@ -10,12 +10,24 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
-from tests.simulation.scenarios import PLAN
+from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_loss_selection import CHOICE, NOISY, OORT, played, scenario
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.assembly import build_simulation
+from wirelessfl.privacy import (
+    ENDED_BY_ITS_OUTPUTS,
+    DpSgdRelease,
+    LocalPlans,
+    LossNoise,
+    LossRelease,
+    PrivacyFacts,
+    Statement,
+    recompute,
+)
 from wirelessfl.privacy.gaussian import gaussian_epsilon
+from wirelessfl.privacy.releases.unselected import FOLLOWS_THE_SELECTION
+from wirelessfl.trace import Status
 
 
 @pytest.mark.parametrize(
@@ -34,28 +46,134 @@ def test_noisy_losses_are_composed_into_epsilon(unit: str, loss: str, reach: flo
     assert math.isinf(rounds[-1].values["epsilon_accounted"])  # digital uploads carry no noise
 
 
-@pytest.mark.parametrize("selection", [{**CHOICE, **NOISY}, {**CHOICE, **NOISY, "loss": "last"}, {**OORT, **NOISY}])
-def test_over_the_air_all_who_might_have_been_selected_are_charged(selection: dict[str, Any]) -> None:
-    """μ² of each client: its reports, and whenever it might have been selected that of the dearest one."""
-    chosen = scenario(selection, uplink={"kind": "over_the_air"}, privacy={"unit": "client", "delta": 1e-5})
-    simulation, rounds, _ = played(chosen)
-    total = np.zeros(6)
+FIXED_GAIN = {"kind": "over_the_air", "snr_db": 10, "power_control": {"policy": "cross_layer", "server_gain": 60.0}}
+ASKED, AFTER = {**CHOICE, **NOISY}, [{**CHOICE, **NOISY, "loss": "last"}, {**OORT, **NOISY}]
+
+
+@pytest.mark.parametrize("selection", [ASKED, *AFTER])
+@pytest.mark.parametrize("clip", [1.0, 0.01])
+def test_over_the_air_whoever_might_have_been_selected_is_charged(selection: dict[str, Any], clip: float) -> None:
+    """μ² of each client: its reports, and whenever it might have been selected (p α_u/(s σ_c))².
+
+    With s = 1 where it was not, and where rules ask nobody with the largest p. Updates are scaled to the clip.
+    """
+    keys = {"uplink": {**FIXED_GAIN, "clip": clip}, "privacy": {"unit": "client", "delta": 1e-5}}
+    simulation, rounds, _ = played(scenario(selection, **keys))
+    weight, total = simulation.deployment.network.registry.weight(np.arange(6)), np.zeros(6)
     for this in rounds:
-        asked = this.round.before.asked
-        might = np.arange(6) if asked is None else asked
-        (release,) = this.round.uplink_releases
-        spending = release.accounted(simulation.ledger.facts, simulation.ledger.statement).mu_squared
-        cost = np.zeros(6)
-        cost[might] = spending.max()
-        if asked is not None:
-            cost[release.clients] = spending
-        cost[might] += (3.0 / 2.0) ** 2
-        total += cost
+        asked, silent = this.round.before.asked, this.values["channel_noise_std"] / this.values["server_gain"]
+        cost = (weight / silent) ** 2
+        if asked is None:
+            total += cost.max() + (3.0 / 2.0) ** 2
+        else:
+            took_part = this.clients[this.round.with_status(Status.PARTICIPATED)]
+            cost[took_part] /= this.slots["backoff"][this.round.with_status(Status.PARTICIPATED)] ** 2
+            total[asked] += cost[asked] + (3.0 / 2.0) ** 2
         expected = gaussian_epsilon(math.sqrt(total.max()), 1e-5)
         assert this.values["epsilon_accounted"] == pytest.approx(float(expected), rel=1e-9)
-    assert math.isfinite(rounds[-1].values["epsilon_accounted"])
     words = " ".join(simulation.ledger.why_different())
     assert "with noise of standard deviation 2" in words and "Who is selected follows these reports" in words
+
+
+JAMMED = {"kind": "over_the_air", "jammer": {"epsilon": 2.0}}
+SCALED = {"kind": "over_the_air", "power_control": {"policy": "lower_gain"}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"uplink": JAMMED},
+        {"uplink": SCALED},
+        {"uplink": FIXED_GAIN, "channel": {"csi": {"error_std": 0.1}}},
+        {"uplink": {**FIXED_GAIN, "receiver": {"antennas": 2}}},
+        {"uplink": {**FIXED_GAIN, "slot_groups": 2}},
+    ],
+    ids=["jammer", "another policy", "estimates", "antennas", "slots of groups"],
+)
+@pytest.mark.parametrize("selection", [ASKED, AFTER[0]])
+def test_nothing_is_proven_where_the_cost_of_others_is_not_known(
+    selection: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    everyone, _, _ = played(scenario({"scheme": "all"}, rounds=2, **changes))
+    simulation, _, _ = played(scenario(selection, rounds=2, **changes))
+    assert simulation.ledger.epsilon_accounted() == math.inf
+    assert math.isinf(everyone.ledger.epsilon_accounted()) or FOLLOWS_THE_SELECTION in " ".join(
+        simulation.ledger.why_different()
+    )
+
+
+NOISES: dict[str, dict[str, Any]] = {
+    "poisson": {"mechanism": "gaussian", "noise_multiplier": 2.0, "clip": 1.0},
+    "shuffled": {"mechanism": "gaussian", "noise_multiplier": 9.0, "clip": 1.0, "sampling": "shuffle"},
+    "wavelet": {"mechanism": "wavelet", "noise_multiplier": 9.0, "clip": 1.0},
+    "zcdp": {"mechanism": "zcdp", "noise_std": 9.0, "clip": 1.0},
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_local_noise_is_charged_to_whoever_might_have_been_selected(noise: str) -> None:
+    """As much as if it had taken part in every round, reports aside: whom their draws selected does not show."""
+    keys = {"training__privacy": NOISES[noise], "training__batch_size": 7, "rounds": 3, "uplink": {"kind": "ideal"}}
+    quiet = {"loss_noise_std": 1e6, "loss_clip": 3.0}
+    for seed in (11, 12):
+        all_take_part, _, _ = played(scenario({"scheme": "all"}, **keys, seed=seed))
+        expected = all_take_part.ledger.client_epsilons()[1]
+        asked, rounds, _ = played(scenario({**CHOICE, "candidates": 6, **quiet}, **keys, seed=seed))
+        assert all(len(this.clients) == 2 for this in rounds)
+        np.testing.assert_allclose(asked.ledger.client_epsilons()[1], expected, rtol=1e-3)
+        for rule in ({**CHOICE, **quiet, "loss": "last"}, {**OORT, **quiet}):
+            found = played(scenario(rule, **keys, seed=seed))[0].ledger.client_epsilons()[1]
+            assert np.ptp(found) == 0 and found[0] >= 0.999 * expected.max()
+            if noise in ("shuffled", "zcdp"):  # with Poisson sampling the largest rate and the most steps are of two
+                assert found[0] == pytest.approx(expected.max(), rel=1e-3)
+
+
+def test_a_small_client_is_charged_also_where_large_ones_are_drawn(tmp_path: Path) -> None:
+    """Two clients of 200 and 10 samples, one of whom takes part, whichever has the larger noisy loss."""
+    rng, path = np.random.default_rng(0), tmp_path / "two.npz"
+    inputs, targets = rng.normal(size=(210, 4)).astype(np.float32), rng.integers(0, 2, 210)
+    owners = np.repeat([0, 1], [200, 10])
+    np.savez(path, x_train=inputs, y_train=targets, owners_train=owners, x_test=inputs[:8], y_test=targets[:8])
+    selection = {**CHOICE, "count": 1, "candidates": 2, "loss_noise_std": 5.0, "loss_clip": 1.0}
+    keys = {
+        "data": {"dataset": {"name": "arrays", "file": str(path)}, "partition": {"scheme": "natural"}},
+        "model": {"name": "logistic"},
+        "clients": {"count": 2, "selection": selection},
+        "uplink": {"kind": "ideal"},
+        "training__privacy": {"mechanism": "gaussian", "noise_multiplier": 2.0, "clip": 1.0},
+        "training__epochs": None,
+        "training__steps": 5,
+        "training__batch_size": 10,
+    }
+    drawn, found = set(), set()
+    for seed in range(8):
+        simulation, (this,), _ = played(small(**keys, rounds=1, seed=seed))
+        drawn.add(int(this.clients[0]))
+        found.add(round(simulation.ledger.epsilon_accounted(), 9))
+    assert drawn == {0, 1} and len(found) == 1
+
+
+def test_a_record_of_reports_from_earlier_versions_leaves_no_guarantee() -> None:
+    """They do not say what the local training of the others would have been."""
+    facts, statement = PrivacyFacts(np.array([20, 30]), np.array([0.4, 0.6]), 50), Statement(delta=1e-5)
+    one = np.array([1])
+    sgd = DpSgdRelease(1, one, 2.0, np.array([10]), np.array([3]))
+    noise = LossNoise(1.0, 1.0)
+    for everyone in (False, True):
+        asked = one[:0] if everyone else np.array([0, 1])
+        known = LossRelease(1, asked, noise, everyone, LocalPlans((20, 30), (10, 10), (3, 3)))
+        assert math.isfinite(recompute([known, sgd], facts, statement).epsilon_accounted())
+        ledger = recompute([LossRelease(1, asked, noise, everyone), sgd], facts, statement)
+        assert ledger.epsilon_accounted() == math.inf
+        assert FOLLOWS_THE_SELECTION in " ".join(ledger.why_different())
+
+
+@pytest.mark.parametrize("stop", [{"epsilon": 1.0}, {"sim_time_s": 1e-9}])
+def test_an_end_at_a_limit_on_what_the_selected_spend_follows_the_reports(stop: dict[str, float]) -> None:
+    keys = {"training__privacy": NOISES["poisson"], "stop": stop}
+    for selection, follows in ((ASKED, True), ({"scheme": "all"}, False)):
+        simulation, rounds, _ = played(scenario(selection, **keys))
+        assert len(rounds) < 5 and (ENDED_BY_ITS_OUTPUTS in simulation.ledger.why_different()) == follows
 
 
 @pytest.mark.parametrize("selection", [CHOICE, {**CHOICE, "loss": "minibatch"}, OORT])
@@ -83,18 +201,21 @@ def test_losses_without_noise_leave_no_guarantee(selection: dict[str, Any]) -> N
     assert "clients report their losses without noise" in " ".join(simulation.ledger.why_different())
 
 
-def test_rounds_in_which_only_those_without_a_guarantee_send_are_charged_for_their_reports() -> None:
-    """Clients that send beyond the clip are in no record: where nobody else sends, what was asked for is all."""
-    keys = {"uplink": {"kind": "over_the_air"}, "privacy": {"unit": "client", "delta": 1e-5}}
+def test_rounds_in_which_only_those_without_a_guarantee_send_are_charged_to_whoever_was_asked() -> None:
+    """Clients that send beyond the clip are in no record: where nobody else sends, others might have all the same."""
+    keys = {"uplink": FIXED_GAIN, "privacy": {"unit": "client", "delta": 1e-5}}
     roles = [{"role": "scaled", "factor": 3.0, "count": 6}]
-    simulation, rounds, _ = played(scenario({**CHOICE, **NOISY}, **keys, clients__roles=roles, rounds=3))
-    total = np.zeros(6)
+    simulation, rounds, _ = played(scenario(ASKED, **keys, clients__roles=roles, rounds=3))
+    weight = simulation.deployment.network.registry.weight(np.arange(6))
+    reports, uploads = np.zeros(6), np.zeros(6)
     for this in rounds:
-        assert this.round.before.asked is not None
-        total[this.round.before.asked] += (3.0 / 2.0) ** 2
-    expected = float(gaussian_epsilon(math.sqrt(total.max()), 1e-5))
-    assert simulation.ledger.epsilon_accounted() == pytest.approx(expected, rel=1e-9)
-    assert rounds[-1].values["selection_epsilon"] == pytest.approx(expected, rel=1e-9)
+        asked = this.round.before.asked
+        assert asked is not None and not len(this.round.uplink_releases[0].clients)
+        reports[asked] += (3.0 / 2.0) ** 2
+        uploads[asked] += (weight[asked] * this.values["server_gain"] / this.values["channel_noise_std"]) ** 2
+    for name, total in (("selection_epsilon", reports), ("epsilon_accounted", reports + uploads)):
+        expected = float(gaussian_epsilon(math.sqrt(total.max()), 1e-5))
+        assert rounds[-1].values[name] == pytest.approx(expected, rel=1e-9), name
 
 
 def test_local_noise_and_noisy_losses_add_up() -> None:
@@ -108,8 +229,13 @@ def test_local_noise_and_noisy_losses_add_up() -> None:
 
 
 @pytest.mark.parametrize("selection", [{**CHOICE, **NOISY}, {**OORT, **NOISY}])
-def test_the_ledger_follows_from_the_trace_and_the_run_is_verified(tmp_path: Path, selection: dict[str, Any]) -> None:
-    chosen = scenario(selection, uplink={"kind": "over_the_air"}, privacy={"unit": "sample", "delta": 1e-5}, rounds=4)
+@pytest.mark.parametrize(
+    "keys", [{"uplink": FIXED_GAIN}, {"training__privacy": NOISES["poisson"]}], ids=["over the air", "local noise"]
+)
+def test_the_ledger_follows_from_the_trace_and_the_run_is_verified(
+    tmp_path: Path, keys: dict[str, Any], selection: dict[str, Any]
+) -> None:
+    chosen = scenario(selection, privacy={"unit": "sample", "delta": 1e-5}, rounds=4, **keys)
     result = wfl.simulate(chosen, tmp_path / "run", pictures=False, device="cpu")
     again = recorded_ledger(tmp_path / "run" / "trace.h5")
     assert again.epsilon_accounted() == pytest.approx(result.summary["epsilon_accounted"], rel=1e-12)

@@ -195,6 +195,9 @@ def _rehearsed(
     def play(finished: Any, _: Any) -> None:
         this = finished.round
         heard = panel.heard.pop() if panel.heard else []
+        if this.loss_release is not None:
+            for mine in releases:
+                mine.append(this.loss_release)
         for release in this.releases:
             each: Sequence[Release] = [release] * len(others)
             if type(release) is AirRelease and isinstance(this.heard, AirPlan):
@@ -207,5 +210,5 @@ def _rehearsed(
 
     simulation.run(play)
     ledgers = (recompute(mine, ledger.facts, ledger.statement) for mine in releases)
-    found = [one.epsilon_accounted() for one in ledgers]
+    found = [math.inf if ledger.is_void else one.epsilon_accounted() for one in ledgers]
     return np.array(found).reshape(len(axis), len(axis)), simulation.state.round_index

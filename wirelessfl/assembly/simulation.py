@@ -26,7 +26,7 @@ from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
-from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
+from wirelessfl.privacy import ENDS_BY_CLIENTS_DATA, Ledger, PrivacyFacts, Statement
 from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.timing import Asynchronous, Quorum
@@ -34,9 +34,10 @@ from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.lost_uploads import RESIDUALS
-from wirelessfl.simulation.run import Deployment, Simulation, StopRules
+from wirelessfl.simulation.run import Deployment, Simulation
 from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
+from wirelessfl.simulation.stop_rules import StopRules
 from wirelessfl.simulation.uplinks import CapacityUplink, DigitalUplink, OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import Streams
@@ -149,7 +150,9 @@ def _simulation(
         ledger.remark(OUTSIDE_THE_LEDGER)
     if scenario.privacy.observer is not None:
         ledger.remark(observer_remark(scenario.privacy.observer))
-    stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump())
+    stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump(), test_is_public=population.test_owners is None)
+    if stop_rules.reads_clients_data:
+        ledger.remark(ENDS_BY_CLIENTS_DATA)
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
 
 

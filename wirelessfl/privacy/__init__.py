@@ -34,13 +34,14 @@ from wirelessfl.privacy.laws import (
     WaveletReading,
     WhiteNoise,
 )
-from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, SCOPE, Ledger, recompute
+from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA, SCOPE, Ledger, recompute
 from wirelessfl.privacy.meaning import Meaning, detection_bound, gaussian_detection, meaning_of
 from wirelessfl.privacy.releases import (
     PARTS,
     AirRelease,
     BareRelease,
     DpSgdRelease,
+    LocalPlans,
     LossNoise,
     LossRelease,
     LossReport,
@@ -71,6 +72,7 @@ from wirelessfl.privacy.wavelet import (
 
 __all__ = [
     "ENDED_BY_ITS_OUTPUTS",
+    "ENDS_BY_CLIENTS_DATA",
     "EPSILON_CAP",
     "PARTS",
     "SCOPE",
@@ -85,6 +87,7 @@ __all__ = [
     "FixedClip",
     "HaarNoise",
     "Ledger",
+    "LocalPlans",
     "LossNoise",
     "LossRelease",
     "LossReport",

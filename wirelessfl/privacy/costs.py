@@ -7,7 +7,7 @@ Every mechanism of this package reduces to two kinds of cost: plain Gaussian mec
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -203,36 +203,25 @@ class Spending:
     everyone: bool = False
 
 
-def of_the_dearest(spending: Spending, others: int | None) -> Spending:
-    """A spending in which so many further clients cost as much as the dearest one; None for all registered clients.
+def of_the_dearest(spending: Spending) -> Spending:
+    """The spending of every registered client that bounds those of n clients.
 
     Several that differ in their sampled mechanisms are bounded by the least noise, largest rate and most uses of them.
-
-    Args:
-        spending: of n clients.
-        others: further clients, behind the n.
     """
     if spending.everyone or not len(spending.mu_squared):
         return spending
     if spending.unproven is not None:
-        count = None if others is None else len(spending.mu_squared) + others
-        return replace(no_guarantee(count, spending.unproven), conversion=spending.conversion)
-
-    def extended(values: NDArray[Any], worst: Any) -> NDArray[Any]:
-        return np.array([worst]) if others is None else np.append(values, np.full(others, worst, dtype=values.dtype))
-
+        return replace(no_guarantee(None, spending.unproven), conversion=spending.conversion)
     steps = spending.sampled
     if steps is not None:
         used = steps.count > 0
-        least, rate = steps.noise_multiplier[used].min(), steps.sample_rate[used].max()
         steps = replace(
             steps,
-            noise_multiplier=extended(steps.noise_multiplier, least),
-            sample_rate=extended(steps.sample_rate, rate),
-            count=extended(steps.count, steps.count.max()),
+            noise_multiplier=steps.noise_multiplier[used].min(keepdims=True),
+            sample_rate=steps.sample_rate[used].max(keepdims=True),
+            count=steps.count.max(keepdims=True),
         )
-    mu_squared = extended(spending.mu_squared, spending.mu_squared.max())
-    return replace(spending, mu_squared=mu_squared, sampled=steps, everyone=others is None)
+    return replace(spending, mu_squared=spending.mu_squared.max(keepdims=True), sampled=steps, everyone=True)
 
 
 def no_guarantee(num_clients: int | None, reason: str) -> Spending:

@@ -12,6 +12,7 @@ from wirelessfl.privacy.costs import PrivacyFacts, Spending, Statement, of_the_d
 from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.losses import LossRelease
+from wirelessfl.privacy.releases.unselected import cost_if_selected, joined
 
 SCOPE = (
     "ε covers what the named adversary sees of one run; it does not cover the choice of the best of several runs, "
@@ -26,6 +27,11 @@ ENDED_BY_ITS_OUTPUTS = (
     "at the stated δ, and the figure given here at δ times the number of rounds."
 )
 """Why the ε of a run whose end depends on its outputs is not known before the run (docs, privacy)."""
+ENDS_BY_CLIENTS_DATA = (
+    "No guarantee holds: the run ends at an accuracy on test samples that belong to clients, and the number of rounds "
+    "depends on these. With test data that belong to no client, or with stop.accuracy: null, the ε of the rounds holds."
+)
+"""Why nothing is proven of a run whose end follows the clients' own data (docs, privacy)."""
 _ANY_ROUTE = ""
 _NOBODY = np.zeros(0, dtype=np.int64)
 
@@ -56,7 +62,8 @@ class Ledger:
         self._num_touched = 0
         self._changed: list[NDArray[np.int64]] = []
         self._remarks: dict[str, None] = {}
-        self._might: tuple[int, NDArray[np.int64] | None] = (-1, None)  # round, and who might have been selected
+        self._reported_in = -1  # the last round of which losses were reported
+        self._reports: LossRelease | None = None  # of that round, known while it is added
 
     # ------------------------------------------------------------------------------------------ adding
 
@@ -76,39 +83,42 @@ class Ledger:
         slots = self._slots(clients)
         if isinstance(release, LossRelease):
             self._accounted.beside.add(slots, release.accounted(self.facts, self.statement))
-            self._might = (release.round_index, None if release.everyone else clients)
+            self._reported_in, self._reports = release.round_index, release
             self._changed.append(slots)
             self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
             return
         self._published.add(release.route, slots, release.published(self.facts))
         spending = release.accounted(self.facts, self.statement)
         self._count_participation(release, slots)
-        if self._might[0] == release.round_index:
-            spending, slots = self._of_all_who_might(release, spending, slots)
+        if self._reports is not None and self._reports.round_index == release.round_index:
+            spending, slots = self._of_all_who_might(self._reports, release, spending, slots)
         self._accounted.add(release.route, slots, spending)
         self._changed.append(slots)
         self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
 
     def _of_all_who_might(
-        self, release: Release, spending: Spending, slots: NDArray[np.int64]
+        self, reports: LossRelease, release: Release, spending: Spending, slots: NDArray[np.int64]
     ) -> tuple[Spending, NDArray[np.int64]]:
-        # Who was selected follows the noisy losses of the round: all who might have been pay what the dearest one does.
-        might = self._might[1]
-        if not len(release.clients):  # of those alone that no guarantee covers: there is no dearest one
-            return spending, slots
-        if might is None:
-            return of_the_dearest(spending, None), slots
-        others = self._slots(np.setdiff1d(might, release.clients))
+        # Who was selected follows the noisy losses of the round: all who might have been pay what it would have cost.
+        if reports.everyone:
+            occurring = 1 if reports.plans is None else len(reports.plans.samples)
+            would = cost_if_selected(release, reports.plans, np.ones(occurring, np.bool_), self.facts, self.statement)
+            return of_the_dearest(joined(spending, would)), slots
+        other = np.isin(reports.clients, release.clients, invert=True)
+        others = self._slots(reports.clients[other])
         self._count_participation(release, others)
-        return of_the_dearest(spending, len(others)), np.concatenate([slots, others])
+        would = cost_if_selected(release, reports.plans, other, self.facts, self.statement)
+        return joined(spending, would), np.concatenate([slots, others])
 
     def epsilon_selection(self) -> float:
         """Epsilon of the losses reported for the selection alone, worst client; NaN where none have noise."""
         slots = np.arange(self._num_touched + 1)
-        return float(self._accounted.epsilons_beside(slots).max()) if self._might[0] >= 0 else np.nan
+        return float(self._accounted.epsilons_beside(slots).max()) if self._reported_in >= 0 else np.nan
 
     def accounted_mu(self, client: int) -> float:
         """The μ behind the accounted epsilon of a client, where one route of plain Gaussian costs is; else NaN."""
+        if self.is_void:
+            return np.nan
         slot = int(self._slot_of[client])
         slots = np.array([self._num_touched if slot < 0 else slot])
         return self._accounted.gaussian_mu(slots, self._uncovered(slots))
@@ -146,7 +156,12 @@ class Ledger:
     def epsilon_accounted(self) -> float:
         """Accounted epsilon of the worst client so far; infinite where nothing is proven."""
         self._refresh()
-        return self._accounted.largest
+        return np.inf if self.is_void else self._accounted.largest
+
+    @property
+    def is_void(self) -> bool:
+        """Whether something that is no release tells of private data, so that no guarantee holds for anybody."""
+        return ENDS_BY_CLIENTS_DATA in self._remarks
 
     def client_epsilons(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(published, accounted), each (K,), of every registered client; 0 for those who released nothing.
@@ -155,7 +170,8 @@ class Ledger:
         epsilon); the largest is always that of ``epsilon_published`` or ``epsilon_accounted``.
         """
         self._refresh()
-        return self._client_epsilons(self._published), self._client_epsilons(self._accounted)
+        published, accounted = self._client_epsilons(self._published), self._client_epsilons(self._accounted)
+        return published, np.full_like(accounted, np.inf) if self.is_void else accounted
 
     def _client_epsilons(self, column: Column) -> NDArray[np.float64]:
         slots = np.arange(self._num_touched + 1)
@@ -171,7 +187,7 @@ class Ledger:
         for route in accounted:
             sentences += [f"No guarantee is proven from {route}: {why}." for why in accounted[route].reasons]
             sentences += [f"No epsilon is published from {route}: {why}." for why in published[route].reasons]
-        if self.epsilon_accounted() == np.inf and not any(account.reasons for account in accounted.values()):
+        if self._accounted.largest == np.inf and not any(account.reasons for account in accounted.values()):
             sentences.append(f"An accounted epsilon above {EPSILON_CAP:g} has no meaning and is reported as infinite.")
         if len(accounted) > 1 and self._num_touched:
             sentences.append(self._decisive_route())
@@ -228,8 +244,8 @@ class Ledger:
             accounts = enumerate(column.accounts.values())
             arrays = ((f"{kind}/{row}", account.state()) for row, account in accounts)
             state.update({f"{place}/{name}": array for place, own in arrays for name, array in own.items()})
-        if self._might[0] >= 0:
-            state["might"] = np.array([self._might[0]])
+        if self._reported_in >= 0:
+            state["might"] = np.array([self._reported_in])
             beside = self._accounted.beside.state()
             state.update({f"accounted/beside/{name}": array for name, array in beside.items()})
         return state
@@ -249,8 +265,8 @@ class Ledger:
                 prefix = f"{kind}/{row}/"
                 own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
                 column.accounts[route] = Account.restore(own)
-        if "might" in state:  # of whom is told anew in each round
-            self._might = int(state["might"][0]), None
+        if "might" in state:  # reports are told anew in each round
+            self._reported_in = int(state["might"][0])
             prefix = "accounted/beside/"
             own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
             self._accounted.beside = Account.restore(own)

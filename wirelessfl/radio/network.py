@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,11 @@ class Registry:
     def count(self) -> int:
         """K, the number of registered clients."""
         return len(self.samples)
+
+    @cached_property
+    def occurring_samples(self) -> NDArray[np.int64]:
+        """Ascending distinct n_i above 0."""
+        return np.unique(self.samples[self.samples > 0])
 
     def weight(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) p_i = n_i/|D|."""

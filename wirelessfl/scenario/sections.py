@@ -51,7 +51,11 @@ class Trace(Section):
 class Stop(Section):
     """Conditions that end the run before its last round; the first one reached counts."""
 
-    accuracy: Share | None = key(None, "Ends the run once the test accuracy reaches this. null: off.")
+    accuracy: Share | None = key(
+        None,
+        "Ends the run once the test accuracy reaches this; where test samples belong to clients no accounted ε holds. "
+        "null: off.",
+    )
     epsilon: Positive | None = key(None, "Ends the run once the accounted ε reaches this. null: off.")
     sim_time_s: Positive | None = key(
         None,
@@ -65,7 +69,8 @@ class Stop(Section):
     )
     diverged: bool = key(
         True,
-        "Ends the run once the global model, or its loss on the test set, is not finite; its status is then diverged. "
+        "Ends the run once the global model, or its loss on a test set that belongs to no client, is not finite; its "
+        "status is then diverged. "
         "Updates are private: clipped ones that are not finite count as zeros and end nothing.",
     )
 

@@ -7,9 +7,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.roles import claimed_loss
 from wirelessfl.learning.selection import LossReports
-from wirelessfl.privacy import LossNoise, LossRelease, LossReport, Release
+from wirelessfl.privacy import LocalPlans, LossNoise, LossRelease, LossReport, Release
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.learner import Learner
@@ -131,7 +132,18 @@ def loss_release(
     if reports.noise_std is None:
         told = len(transmitted) > 0 or asked is not None
         return LossReport(this.index, this.clients[transmitted], everyone=asked is not None) if told else None
-    samples, batch_size = selection.network.registry.samples, learner.training.batch_size
-    noise = LossNoise(reports.noise_std, reports.clip, reports.statistic, batch_size, int(samples.min()))
+    registry, batch_size = selection.network.registry, learner.training.batch_size
+    fewest = int(registry.samples.min())
+    noise = LossNoise(reports.noise_std, reports.clip, reports.statistic, batch_size, fewest)
     clients = np.zeros(0, dtype=np.int64) if asked is None else asked
-    return LossRelease(this.index, clients, noise, everyone=reports.when == "after")
+    everyone = reports.when == "after"
+    plans = _plans(registry.occurring_samples if everyone else registry.samples[clients], learner)
+    return LossRelease(this.index, clients, noise, everyone, plans)
+
+
+def _plans(samples: NDArray[np.int64], learner: Learner) -> LocalPlans:
+    # Of clients with so many samples
+    training = learner.training
+    batch_size = np.minimum(training.batch_size, samples)
+    steps = local_steps(samples, training.batch_size, training.epochs, training.steps)
+    return LocalPlans(*(tuple(column.tolist()) for column in (samples, batch_size, steps)))

@@ -28,6 +28,7 @@ from wirelessfl.simulation.records import Round, ServerRecord
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.stop_rules import StopRules, diverged_in, unlearnt_since
 from wirelessfl.simulation.uplinks import Collected, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.trace import SERVER_NODE, EventBatch, EventKind, Role, Status
@@ -56,64 +57,6 @@ class Deployment:
     roles: Roles | None = None
     personal: Personalisation | None = None
     memories: Mapping[str, Memory] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class StopRules:
-    """Limits that end a run; the first reached counts.
-
-    None of them reads private data, so that the number of rounds tells nothing beyond what is accounted for: accuracy
-    is a function of the released model and of test data that belong to no client, and the others are public; simulated
-    time tells who was selected, so that with it a secret selection amplifies nothing (``assembly.mechanism``).
-
-    Attributes:
-        rounds: M.
-        accuracy: test accuracy, or None.
-        epsilon: accounted ε, or None.
-        sim_time_s: simulated seconds, or None.
-        energy_j: joules by public bounds, or None.
-        diverged: whether a run ends once its global model or the test loss of it is not finite. Updates that are not
-            finite are the clients' private data and end nothing.
-    """
-
-    rounds: int
-    accuracy: float | None = None
-    epsilon: float | None = None
-    sim_time_s: float | None = None
-    energy_j: float | None = None
-    diverged: bool = True
-
-    def reached_publicly(self, this: Round, nominal_energy_j: float) -> bool:
-        """Whether the run ends with this round by a public limit; NaN reaches none."""
-        limits = (
-            (this.server.epsilon_accounted, self.epsilon),
-            (this.server.sim_time_s, self.sim_time_s),
-            (nominal_energy_j, self.energy_j),
-        )
-        return this.index >= self.rounds or any(limit is not None and value >= limit for value, limit in limits)
-
-    def reached_by_release(self, this: Round, state: SimulationState) -> bool:
-        """Whether the run ends with this round because of what it has released."""
-        accurate = self.accuracy is not None and this.server.test_accuracy >= self.accuracy
-        return accurate or (self.diverged and state.diverged_in > 0)
-
-
-def diverged_in(this: Round, state: SimulationState) -> int:
-    """The round since which the released model, or its loss on the test set, is not finite; 0 where both are.
-
-    A function of the released model and of test data that belong to no client: it reads nothing private.
-    """
-    evaluated = not np.isnan(this.server.test_accuracy)
-    finite = bool(np.isfinite(state.parameters).all()) and not (evaluated and not np.isfinite(this.server.test_loss))
-    return 0 if finite else state.diverged_in or this.index
-
-
-def unlearnt_since(this: Round, state: SimulationState) -> int:
-    """The round since which no received update was finite; 0 where one was, and unchanged where none was received."""
-    received = sum(len(record.positions) for record in this.training)
-    if received == 0:
-        return state.unlearnt_since
-    return (state.unlearnt_since or this.index) if this.not_finite >= received else 0
 
 
 @dataclass
@@ -293,8 +236,13 @@ class Simulation:
         # Whether the run ends with this round, and since when nothing was learnt
         state = self.state
         state.diverged_in, state.unlearnt_since = diverged_in(this, state), unlearnt_since(this, state)
-        state.ended = self.stop.reached_publicly(this, state.nominal_energy_j)
-        if not state.ended and self.stop.reached_by_release(this, state):
+        if this.index >= self.stop.rounds:
             state.ended = True
+            return
+        by_limit, by_release = self.stop.reaches_a_limit(this, state), self.stop.reached_by_release(this, state)
+        state.ended = by_limit or by_release
+        # Where reported losses select the clients, limits on what these spend are reached by what was released
+        by_outputs = self.deployment.selection.reads_losses if by_limit else by_release
+        if by_outputs and not self.stop.reads_clients_data:
             self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
             state.ledger = self.ledger.state()

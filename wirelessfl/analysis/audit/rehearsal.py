@@ -127,7 +127,7 @@ class Rehearsal:
             return self.ledger.accounted_mu(self.client)
         truths = [release.accounted(self.ledger.facts, self.ledger.statement) for release in self.releases]
         plain = all(truth.sampled is None for truth in truths)
-        one_route = len({release.route for release in self.releases}) == 1
+        one_route = len({release.route for release in self.releases}) == 1 and not self.ledger.is_void
         return math.sqrt(self._total(truths)) if plain and one_route else math.nan
 
     def _total(self, spendings: list[Spending]) -> float:

@@ -17,6 +17,7 @@ from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.errors import InputError, SourceWarning, TraceError, precondition
 from wirelessfl.privacy import (
     ENDED_BY_ITS_OUTPUTS,
+    ENDS_BY_CLIENTS_DATA,
     Ledger,
     PrivacyFacts,
     Release,
@@ -69,8 +70,10 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
         with trace_errors(path):
             load = partial(plugins.load_class, "release_settings", protocol=Release) if allow_plugins else None
             ledger = recompute(_releases(trace, privacy, kinds, clients, load), facts, statement)
-            if ENDED_BY_ITS_OUTPUTS in json.loads(trace.attrs.get("why_different") or "[]"):
-                ledger.remark(ENDED_BY_ITS_OUTPUTS)
+            told = json.loads(trace.attrs.get("why_different") or "[]")
+            for sentence in (ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA):
+                if sentence in told:
+                    ledger.remark(sentence)
         return ledger
 
 

@@ -13,7 +13,7 @@ from wirelessfl.privacy.releases.base import (
     of_clients,
 )
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
-from wirelessfl.privacy.releases.losses import LossNoise, LossRelease
+from wirelessfl.privacy.releases.losses import LocalPlans, LossNoise, LossRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (
     PARTS,
@@ -31,6 +31,7 @@ __all__ = [
     "AirRelease",
     "BareRelease",
     "DpSgdRelease",
+    "LocalPlans",
     "LossNoise",
     "LossRelease",
     "LossReport",

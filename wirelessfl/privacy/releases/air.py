@@ -53,6 +53,8 @@ class AirRelease(Record):
         backoff_is_public: True for ``backoff: bound``.
         theorem: Whose published privacy applies.
         caveat: A circumstance that voids the accounted guarantee.
+        same_for_others: Whether any other client, had it sent, would have been heard under the same noise with
+            R_j = p_j at most: α_u is fixed, channels are known, nobody jams, and one receiver has one antenna.
 
     Raises:
         ValueError: If a shape or a value is out of range.
@@ -72,6 +74,7 @@ class AirRelease(Record):
     backoff_is_public: bool = True
     theorem: AirTheorem = "cross_layer"
     caveat: Caveat | None = None
+    same_for_others: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.clients)

@@ -56,4 +56,5 @@ def of_slots(releases: Sequence[AirRelease], clients: NDArray[np.int64], samples
         batch_size=batch_size,
         caveat=next((each.caveat for each in releases if each.caveat is not None), None),
         theorem="none" if releases[0].theorem == "none" else "slot_groups",
+        same_for_others=False,
     )

@@ -51,19 +51,36 @@ class LossNoise:
         return self.clip / (np.sqrt(counted) if self.statistic == "rms" else counted)
 
 
+@dataclass(frozen=True)
+class LocalPlans:
+    """Public numbers of the local training that m clients would do, had they been selected, (m,) each.
+
+    Attributes:
+        samples: n_i.
+        batch_size: Samples in a full batch, at most n_i.
+        steps: Local steps.
+    """
+
+    samples: tuple[int, ...]
+    batch_size: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class LossRelease(Record):
     """Noisy losses of one round, which every adversary is taken to see.
 
     It stands beside the other releases of a run, whatever protects these: its cost is added to each of them. From then
     on who takes part follows released numbers, so that other releases of the round are charged to all who might have
-    been selected (see ``Ledger.add``).
+    been selected, as much as they would have cost these (see ``Ledger.add``).
 
     Attributes:
         clients: (n,) who were asked, drawn without any private data; none where all clients are charged.
         noise: of a report.
         everyone: whether reports come with uploads, so that who reports follows earlier reports: every registered
             client is charged as if it had been selected.
+        plans: what those who were asked would do if selected, in their order; where all clients are charged, all that
+            occur among these; None in traces of earlier versions, which do not have them.
     """
 
     route: ClassVar[str] = "the noise on reported losses"
@@ -71,6 +88,7 @@ class LossRelease(Record):
 
     noise: LossNoise
     everyone: bool = False
+    plans: LocalPlans | None = None
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """No paper claims privacy for it: the theorem of the uplink stands as it is."""
@@ -86,13 +104,16 @@ class LossRelease(Record):
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """What is added to the theorem's figure."""
-        noise, charged = self.noise, "every client in every round" if self.everyone else "all who were asked in a round"
+        noise, charged = self.noise, "every client in every round" if self.everyone else "whoever was asked in a round"
+        as_much = (
+            "as much as the client that it would have cost most" if self.everyone else "what it would have cost it"
+        )
         return iter(
             (
                 f"Clients report losses, clipped to {noise.clip:g} and with noise of standard deviation "
                 f"{noise.noise_std:g}, for the selection; the accounted figure counts these reports, the published one "
                 "does not.",
                 "Who is selected follows these reports, and so does a client's number of rounds: the accounted figure "
-                f"charges {charged} as much as the selected client for whom it was most.",
+                f"charges {charged} {as_much} to be selected.",
             )
         )

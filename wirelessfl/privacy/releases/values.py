@@ -26,7 +26,7 @@ from wirelessfl.privacy.laws import (
 from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, RobustRelease, UnvouchedRelease
 from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
-from wirelessfl.privacy.releases.losses import LossNoise, LossRelease
+from wirelessfl.privacy.releases.losses import LocalPlans, LossNoise, LossRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.waveform import WaveformRelease
 
@@ -40,7 +40,7 @@ RELEASES: tuple[type[Release], ...] = (
 PARTS: tuple[type, ...] = (
     *(WhiteNoise, HaarNoise),
     *(FixedClip, PerLayerClip, QuantileClip, DynamicClip, MooClip, UnknownClip),
-    *(SecureSum, LossNoise),
+    *(SecureSum, LossNoise, LocalPlans),
 )
 """Every kind of record that is a field of a release."""
 
