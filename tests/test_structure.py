@@ -91,6 +91,7 @@ WITHOUT_A_CLOCK = {
     "personalisation": "personal models as the learner trains them",
     "learner local_privacy local_training": "training as the server asks for it, with rows that the state keeps",
     "selection jobs": "selects around the jobs in flight",
+    "stop_rules": "limits that end a run, asked after each round",
     "lost_uploads": "sets back what clients keep",
     "rehearsal": "runs the simulation without training",
     "uplinks/exact uplinks/capacity": "wait as every uplink with a slot does, in uplinks/slot",

@@ -46,11 +46,17 @@ RULES: dict[str, dict[str, Any]] = {
 BATCH = 5
 
 
-def on_the_air(rule: dict[str, Any], snr_db: float, unit: str = "client", adjacency: str = "add_remove") -> Simulation:
+def on_the_air(
+    rule: dict[str, Any], server_gain: float, unit: str = "client", adjacency: str = "add_remove"
+) -> Simulation:
+    """Without back-off, without which whoever was not selected is charged too."""
     return built(
         rounds=ROUNDS,
         clients__selection=rule,
-        uplink__snr_db=snr_db,
+        uplink={
+            **{"kind": "over_the_air", "snr_db": 100.0},
+            **{"power_control": {"policy": "cross_layer", "server_gain": server_gain}},
+        },
         privacy={"unit": unit, "adjacency": adjacency},
         training={"epochs": 1, "batch_size": BATCH, "privacy": {"mechanism": "none"}},
     )
@@ -58,7 +64,7 @@ def on_the_air(rule: dict[str, Any], snr_db: float, unit: str = "client", adjace
 
 def silenced(*arguments: Any) -> Simulation:
     """Updates under so much noise that they show nothing."""
-    return on_the_air(arguments[0], -300.0, *arguments[1:])
+    return on_the_air(arguments[0], 1e-15, *arguments[1:])
 
 
 def assert_distance(estimate: float, true: float) -> None:
@@ -104,7 +110,7 @@ def test_losses_alone_are_as_clear_as_the_gaussian_mechanism_says(name: str, uni
 )
 @pytest.mark.parametrize("name", ["fresh", "oort"])
 def test_updates_and_losses_together_are_what_the_ledger_adds_up(name: str, unit: str, adjacency: str) -> None:
-    audit = audited(on_the_air(RULES[name], -30.0, unit, adjacency), TRIALS)
+    audit = audited(on_the_air(RULES[name], 4.0, unit, adjacency), TRIALS)
     updates, whole, losses = audit.of_updates.gaussian, audit.evidence.gaussian, audit.evidence.reports
     assert updates is not None and whole is not None and losses is not None and not audit.contradicts_ledger
     assert unit == "sample" or max(updates.estimate, losses.estimate) < whole.estimate
@@ -209,7 +215,7 @@ WRONG: dict[str, tuple[Callable[[], Simulation], str, bool]] = {
     ),
     "clip forgotten": (lambda: with_reports(silenced(CHOICE), NoClip), "than is charged for it", True),
     "noise halved, beside loud updates": (
-        lambda: with_reports(on_the_air(CHOICE, 20.0), HalfTheNoise),
+        lambda: with_reports(on_the_air(CHOICE, 1e3), HalfTheNoise),
         "smaller than recorded",
         False,
     ),

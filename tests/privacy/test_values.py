@@ -30,6 +30,7 @@ from wirelessfl.privacy import (
 from wirelessfl.privacy.releases import (
     PARTS,
     RELEASES,
+    LocalPlans,
     LossNoise,
     LossRelease,
     LossReport,
@@ -55,7 +56,7 @@ EXAMPLES: list[Release] = [
     LossReport(2, EVERYONE),
     RobustRelease(2, EVERYONE),
     LossReport(2, EVERYONE, everyone=True),
-    LossRelease(2, EVERYONE, LossNoise(0.5, 3.0, "batch_mean", 4, 2)),
+    LossRelease(2, EVERYONE, LossNoise(0.5, 3.0, "batch_mean", 4, 2), plans=LocalPlans((2, 9), (2, 4), (1, 3))),
     LossRelease(2, EVERYONE[:0], LossNoise(0.5, 3.0, "rms"), everyone=True),
     UnvouchedRelease(2, EVERYONE, "my_module:Mechanism"),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", HaarNoise(64, "weighted"), QuantileClip(2.0)),
