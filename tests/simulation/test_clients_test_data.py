@@ -1,4 +1,4 @@
-"""Runs whose test samples belong to clients: what may end them, and what their ε then is."""
+"""Data of clients beside their updates: test samples that end a run, and numbers by which all are scaled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl import api
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.data import SCALED_BY_ALL_DATA
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA
 from wirelessfl.simulation import rehearse
 
@@ -96,3 +97,13 @@ def test_a_model_that_is_not_finite_ends_a_run_whoever_has_the_test_samples(tmp_
     wild = {"uplink": {"kind": "ideal"}, "training__optimizer": {"name": "sgd", "lr": 1e38}}
     simulation, rounds, _ = run(arrays(tmp_path / "some.npz", False, True, 100.0, **wild))
     assert not np.isfinite(simulation.state.parameters).all() and len(rounds) == 1
+
+
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+def test_numbers_of_all_clients_that_columns_are_scaled_by_are_pointed_out(tmp_path: Path, scaling: str) -> None:
+    rows = "".join(f"{row % 7},{row % 5},{row % 2}\n" for row in range(60))
+    (tmp_path / "some.csv").write_text("a,b,label\n" + rows, encoding="utf-8")
+    table = {"name": "table", "file": str(tmp_path / "some.csv"), "label": "label", "scaling": scaling}
+    data = {"dataset": table, "partition": {"scheme": "iid"}}
+    simulation = build_simulation(small(data=data, model={"name": "logistic"}), PLAN)
+    assert (SCALED_BY_ALL_DATA in simulation.ledger.why_different()) == (scaling == "standard")

@@ -1,11 +1,11 @@
 """The whole simulation of a scenario."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
 from wirelessfl.assembly.calibration import calibrate
-from wirelessfl.assembly.data import build_population, on_device
+from wirelessfl.assembly.data import SCALED_BY_ALL_DATA, build_population, on_device
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_uploads
 from wirelessfl.assembly.inputs import found
@@ -29,11 +29,13 @@ from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import ENDS_BY_CLIENTS_DATA, Ledger, PrivacyFacts, Statement
 from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.own_data import Table
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.lost_uploads import RESIDUALS
+from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.run import Deployment, Simulation
 from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
@@ -146,14 +148,22 @@ def _simulation(
         memories=memories,
     )
     _recall(state, deployment, ledger := Ledger(facts, statement))
-    if roles is not None and roles.exceed(roles.clients).any():
-        ledger.remark(OUTSIDE_THE_LEDGER)
-    if scenario.privacy.observer is not None:
-        ledger.remark(observer_remark(scenario.privacy.observer))
     stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump(), test_is_public=population.test_owners is None)
-    if stop_rules.reads_clients_data:
-        ledger.remark(ENDS_BY_CLIENTS_DATA)
+    for sentence in _remarks(scenario, roles, stop_rules):
+        ledger.remark(sentence)
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
+
+
+def _remarks(scenario: Scenario, roles: Roles | None, stop_rules: StopRules) -> Iterator[str]:
+    # What limits the meaning of the two ε before the first round
+    if roles is not None and roles.exceed(roles.clients).any():
+        yield OUTSIDE_THE_LEDGER
+    if scenario.privacy.observer is not None:
+        yield observer_remark(scenario.privacy.observer)
+    if isinstance(scenario.data.dataset, Table) and scenario.data.dataset.scaling == "standard":
+        yield SCALED_BY_ALL_DATA
+    if stop_rules.reads_clients_data:
+        yield ENDS_BY_CLIENTS_DATA
 
 
 def _recall(state: SimulationState, deployment: Deployment, ledger: Ledger) -> None:
