@@ -30,12 +30,12 @@ from wirelessfl.scenario.mechanism import (
     ExternalClipping,
     ExternalMechanism,
     FlatClip,
-    GaussianNoise,
     GradientNoise,
     MedianClip,
     NoMechanism,
     WaveletNoise,
     Zcdp,
+    noised_by_server,
 )
 from wirelessfl.scenario.selection import SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform
 from wirelessfl.scenario.uplink import SecureAggregation
@@ -161,7 +161,7 @@ def build_local_privacy(
             clipping: Clipping = FlatClip()
             given, epsilon = mechanism.noise_std, mechanism.epsilon
         case GradientNoise():
-            if mechanism.unit == "client":
+            if noised_by_server(mechanism):
                 return None
             clipping, given, epsilon = mechanism.clipping, mechanism.noise_multiplier, mechanism.epsilon
         case ExternalMechanism():
@@ -215,7 +215,7 @@ def build_central_noise(
         ScenarioError: the probability of a client's selection is not known.
     """
     mechanism = scenario.training.privacy
-    if not isinstance(mechanism, GaussianNoise | WaveletNoise) or mechanism.unit != "client":
+    if not noised_by_server(mechanism):
         return None
     selection, count, rate = scenario.clients.selection, scenario.clients.count, scenario.clients.rate
     if rate is None or not isinstance(selection, SelectAll | SelectUniform | SelectPoisson):

@@ -2,7 +2,7 @@
 
 from wirelessfl.scenario.algorithm import FedAvg, FedProx
 from wirelessfl.scenario.base import Rule
-from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise
+from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise, noised_by_server
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.selection import SelectAll, SelectUniform
 from wirelessfl.scenario.timing import Asynchronous, Quorum
@@ -79,7 +79,7 @@ def _noise(scenario: Sections) -> list[Rule]:
     mechanism = scenario.training.privacy
     return [
         (
-            isinstance(mechanism, GradientNoise | ExternalMechanism) and mechanism.unit == "client",
+            noised_by_server(mechanism),
             "training.privacy.unit",
             f"client {_MODE}",
             "sample: noise on a weighted sum of clients chosen at random is accounted for rounds only",

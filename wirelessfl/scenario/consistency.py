@@ -11,7 +11,7 @@ from wirelessfl.scenario.data import ExternalDataset, Synthetic
 from wirelessfl.scenario.downlink_consistency import downlink_rules
 from wirelessfl.scenario.geography import Hierarchical
 from wirelessfl.scenario.mac_consistency import mac_rules
-from wirelessfl.scenario.mechanism import ExternalMechanism, GradientNoise, MedianClip
+from wirelessfl.scenario.mechanism import ExternalMechanism, GradientNoise, MedianClip, noised_by_server
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.modulation_consistency import modulation_rules
 from wirelessfl.scenario.own_data import OwnData
@@ -177,7 +177,7 @@ def _mechanism(scenario: Sections) -> list[Rule]:
     mechanism, selection, uplink = scenario.training.privacy, scenario.clients.selection, scenario.uplink
     if not isinstance(mechanism, GradientNoise | ExternalMechanism):
         return []
-    central, data, algorithm = mechanism.unit == "client", scenario.data, scenario.training.algorithm
+    central, data, algorithm = noised_by_server(mechanism), scenario.data, scenario.training.algorithm
     on_demand = isinstance(data.dataset, Synthetic) and isinstance(data.partition, NaturalPartition)
     return [
         (

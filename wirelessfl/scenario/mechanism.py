@@ -1,7 +1,7 @@
 """Differential privacy: the statement of ε, and the mechanisms of noise in local training or at the server."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import Field, model_validator
 
@@ -296,5 +296,9 @@ Mechanism = Annotated[
 
 def noises_locally(mechanism: Mechanism) -> bool:
     """Whether clients add noise in their local training."""
-    of_clients = isinstance(mechanism, GradientNoise) and mechanism.unit == "client"
-    return not (of_clients or isinstance(mechanism, NoMechanism))
+    return not (noised_by_server(mechanism) or isinstance(mechanism, NoMechanism))
+
+
+def noised_by_server(mechanism: Mechanism) -> TypeGuard[GaussianNoise | WaveletNoise]:
+    """Whether a trusted server adds the noise, to the sum of updates that it clips (``unit: client``)."""
+    return isinstance(mechanism, GradientNoise) and mechanism.unit == "client"

@@ -5,7 +5,7 @@ import math
 from wirelessfl.scenario.algorithm import Scaffold
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.codec import Sign
-from wirelessfl.scenario.mechanism import GradientNoise
+from wirelessfl.scenario.mechanism import noised_by_server
 from wirelessfl.scenario.robust import CountedRule, MeanRule, NormClipRule
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum, Synchronous
@@ -54,10 +54,7 @@ def robust_rules(scenario: Sections) -> list[Rule]:
             "mean, or training.algorithm.payload: 1",
         ),
         (
-            isinstance(mechanism, GradientNoise)
-            and mechanism.unit == "client"
-            and mechanism.epsilon is not None
-            and not isinstance(rule, NormClipRule),
+            noised_by_server(mechanism) and mechanism.epsilon is not None and not isinstance(rule, NormClipRule),
             KEY,
             f"{rule.rule} with training.privacy.epsilon for clients, which no noise on the result of this rule is "
             "proven to reach",

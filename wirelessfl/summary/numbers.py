@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, GradientNoise
+from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, noised_by_server
 from wirelessfl.scenario.modulation import WaveformModulation
 from wirelessfl.scenario.power_control import Cotaf, Gbma, RisFl
 from wirelessfl.scenario.uplink import OverTheAir
@@ -96,7 +96,7 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
         if given is not None:
             return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()
         return "uplink.clip", (uplink.clip,)
-    if isinstance(mechanism, GradientNoise) and mechanism.unit == "client" and mechanism.clip is not None:
+    if noised_by_server(mechanism) and mechanism.clip is not None:
         fixed = isinstance(mechanism, GaussianNoise) and isinstance(mechanism.clipping, FlatClip)
         return "training.privacy.clip", (mechanism.clip,) if fixed else ()
     return "", ()
