@@ -14,6 +14,7 @@ from wirelessfl import api
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.data import SCALED_BY_ALL_DATA
+from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA
 from wirelessfl.simulation import rehearse
 
@@ -91,6 +92,22 @@ def test_a_loss_that_is_not_finite_ends_a_run_only_where_its_sample_belongs_to_n
         found[broken] = len(rounds)
         assert simulation.diverged == broken
     assert found == {False: 3, True: 3 if owned else 1}
+
+
+def test_validation_samples_leave_test_samples_to_their_owners(tmp_path: Path) -> None:
+    noise = {**NOISED["at the clients"], "stop": {"accuracy": 1.0}}
+    validated: tuple[dict[str, Any], ...] = {}, {"data__validation": {"fraction": 0.2}}
+    for changes in validated:
+        simulation, _, _ = run(arrays(tmp_path / "some.npz", False, True, **noise, **changes))
+        assert simulation.ledger.epsilon_accounted() == math.inf
+        assert simulation.deployment.learner.population.test_owners is not None
+
+
+def test_a_budget_of_epsilon_where_none_is_finite_is_refused() -> None:
+    stop = {"accuracy": 0.9, "epsilon": 100.0}
+    with pytest.raises(ScenarioError, match=r"stop\.epsilon: found 100 with stop\.accuracy on test samples"):
+        build_simulation(small(**HELD_OUT, stop=stop), PLAN)
+    build_simulation(small(stop=stop), PLAN)
 
 
 def test_a_model_that_is_not_finite_ends_a_run_whoever_has_the_test_samples(tmp_path: Path) -> None:

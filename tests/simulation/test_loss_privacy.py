@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from tests.simulation.test_loss_selection import CHOICE, NOISY, OORT, played, sc
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.assembly import build_simulation
+from wirelessfl.learning.selection import SelectPowerOfChoice
 from wirelessfl.privacy import (
+    ENDED_AT_A_LIMIT,
     ENDED_BY_ITS_OUTPUTS,
     DpSgdRelease,
     LocalPlans,
@@ -25,8 +28,11 @@ from wirelessfl.privacy import (
     Statement,
     recompute,
 )
+from wirelessfl.privacy.clipping import Constant
 from wirelessfl.privacy.gaussian import gaussian_epsilon
+from wirelessfl.privacy.mechanisms import GaussianMechanism
 from wirelessfl.privacy.releases.unselected import FOLLOWS_THE_SELECTION
+from wirelessfl.radio import CrossLayer
 from wirelessfl.trace import Status
 
 
@@ -87,8 +93,9 @@ SCALED = {"kind": "over_the_air", "power_control": {"policy": "lower_gain"}}
         {"uplink": FIXED_GAIN, "channel": {"csi": {"error_std": 0.1}}},
         {"uplink": {**FIXED_GAIN, "receiver": {"antennas": 2}}},
         {"uplink": {**FIXED_GAIN, "slot_groups": 2}},
+        {"uplink": FIXED_GAIN, "channel": {"sync": {"phase_std": 1e-9}}},
     ],
-    ids=["jammer", "another policy", "estimates", "antennas", "slots of groups"],
+    ids=["jammer", "another policy", "estimates", "antennas", "slots of groups", "phases"],
 )
 @pytest.mark.parametrize("selection", [ASKED, AFTER[0]])
 def test_nothing_is_proven_where_the_cost_of_others_is_not_known(
@@ -168,12 +175,84 @@ def test_a_record_of_reports_from_earlier_versions_leaves_no_guarantee() -> None
         assert FOLLOWS_THE_SELECTION in " ".join(ledger.why_different())
 
 
+SILENT = {"clients__roles": [{"role": "silent", "count": 3}]}
+CRASHES = {"faults__crash_rate_per_s": 3.0}
+AWAY = {"faults__availability": {"p": 0.4}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        *(({"candidates": 6}, missing) for missing in (SILENT, CRASHES)),  # who is away is not asked
+        *(({"loss": "last"}, missing) for missing in (SILENT, CRASHES, AWAY)),
+    ],
+    ids=["asked, silent", "asked, crashes", "silent", "crashes", "away"],
+)
+def test_rounds_in_which_nobody_sends_are_charged_to_whoever_might_have_been_selected(
+    tmp_path: Path, changes: dict[str, Any], missing: dict[str, Any]
+) -> None:
+    """With local noise, in each round as much as if it had sent: whether anybody did does not show."""
+    selection = {**CHOICE, "count": 1, "loss_noise_std": 1e6, "loss_clip": 3.0, **changes}
+    keys = {"training__privacy": NOISES["poisson"], "uplink": {"kind": "ideal"}, "rounds": 4}
+    everyone, _, _ = played(scenario(selection, **keys))
+    chosen = scenario(selection, **keys, **missing)
+    simulation, rounds, _ = played(chosen)
+    assert any(not len(this.round.with_status(Status.PARTICIPATED)) for this in rounds)
+    expected = everyone.ledger.epsilon_accounted()
+    assert simulation.ledger.epsilon_accounted() == pytest.approx(expected, rel=1e-3)
+    result = wfl.simulate(chosen, tmp_path / "run", pictures=False, device="cpu")
+    again = recorded_ledger(tmp_path / "run" / "trace.h5")
+    assert again.epsilon_accounted() == pytest.approx(result.summary["epsilon_accounted"], rel=1e-12)
+
+
+def test_slots_in_which_all_fade_are_charged_to_whoever_was_asked(tmp_path: Path) -> None:
+    keys = {"uplink": FIXED_GAIN, "privacy": {"unit": "client", "delta": 1e-5}, "faults__fade_threshold": 2.0}
+    chosen = scenario({**ASKED, "count": 1, "candidates": 6}, **keys)
+    simulation, rounds, _ = played(chosen)
+    assert any(not len(this.round.with_status(Status.PARTICIPATED)) for this in rounds)
+    least = (simulation.deployment.network.registry.weight(np.arange(6)).max() * 60.0) ** 2 * 4
+    assert simulation.ledger.epsilon_accounted() > gaussian_epsilon(math.sqrt(least), 1e-5)
+    result = wfl.simulate(chosen, tmp_path / "run", pictures=False, device="cpu")
+    again = recorded_ledger(tmp_path / "run" / "trace.h5")
+    assert again.epsilon_accounted() == pytest.approx(result.summary["epsilon_accounted"], rel=1e-12)
+
+
+@dataclass(frozen=True)
+class OtherGains(CrossLayer):
+    """A power control from outside that goes on from a shipped one."""
+
+
+class OtherRecords(GaussianMechanism):
+    """A mechanism from outside that goes on from a shipped one."""
+
+    def __init__(self, multiplier: float) -> None:
+        super().__init__(Constant(multiplier))
+
+
+class OtherChoice(SelectPowerOfChoice):
+    """A selection from outside that goes on from a shipped one."""
+
+
+def test_code_from_outside_is_not_taken_for_what_it_goes_on_from() -> None:
+    gains = {"policy": f"{__name__}:OtherGains", "options": {"server_gain": 60.0}}
+    records = {"mechanism": f"{__name__}:OtherRecords", "options": {"multiplier": 2.0}, "clip": 1.0}
+    rule = {"scheme": f"{__name__}:OtherChoice", "count": 2, "options": {"candidates": 4, **NOISY}}
+    for selection, changes in (
+        (ASKED, {"uplink": {**FIXED_GAIN, "power_control": gains}}),
+        (ASKED, {"training__privacy": records}),
+        (rule, {"training__privacy": NOISES["poisson"]}),
+    ):
+        simulation, _, _ = played(scenario(selection, rounds=2, **changes))
+        assert simulation.ledger.epsilon_accounted() == math.inf, changes
+
+
 @pytest.mark.parametrize("stop", [{"epsilon": 1.0}, {"sim_time_s": 1e-9}])
 def test_an_end_at_a_limit_on_what_the_selected_spend_follows_the_reports(stop: dict[str, float]) -> None:
     keys = {"training__privacy": NOISES["poisson"], "stop": stop}
     for selection, follows in ((ASKED, True), ({"scheme": "all"}, False)):
         simulation, rounds, _ = played(scenario(selection, **keys))
-        assert len(rounds) < 5 and (ENDED_BY_ITS_OUTPUTS in simulation.ledger.why_different()) == follows
+        assert len(rounds) < 5 and (ENDED_AT_A_LIMIT in simulation.ledger.why_different()) == follows
+        assert ENDED_BY_ITS_OUTPUTS not in simulation.ledger.why_different()
 
 
 @pytest.mark.parametrize("selection", [CHOICE, {**CHOICE, "loss": "minibatch"}, OORT])

@@ -123,7 +123,7 @@ def _without_held_out(scenario: Scenario, population: PartitionedData, streams: 
         dataset=replace(dataset, test=parts.get("test", dataset.test)),
         partition=partition,
         held_out=parts.get("validation"),
-        owners_of_test=held["test"].owners if "test" in held else None,
+        owners_of_test=held["test"].owners if "test" in held else population.owners_of_test,
     )
 
 

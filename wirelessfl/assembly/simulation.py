@@ -20,6 +20,7 @@ from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
 from wirelessfl.assembly.selection import build_selection, with_pilots
 from wirelessfl.assembly.slot import check_deadline
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import ExecutionPlan, Population
 from wirelessfl.learning.cohort import TrainingElsewhere
 from wirelessfl.learning.faults import AvailabilityModel, Faults
@@ -149,6 +150,11 @@ def _simulation(
     )
     _recall(state, deployment, ledger := Ledger(facts, statement))
     stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump(), test_is_public=population.test_owners is None)
+    if stop_rules.reads_clients_data and stop_rules.epsilon is not None:
+        raise ScenarioError(
+            f"stop.epsilon: found {stop_rules.epsilon:g} with stop.accuracy on test samples that belong to clients, with "
+            "which the accounted ε is infinite; allowed: null, or test data that belong to no client"
+        )
     for sentence in _remarks(scenario, roles, stop_rules):
         ledger.remark(sentence)
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)

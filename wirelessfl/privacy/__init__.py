@@ -34,7 +34,14 @@ from wirelessfl.privacy.laws import (
     WaveletReading,
     WhiteNoise,
 )
-from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA, SCOPE, Ledger, recompute
+from wirelessfl.privacy.ledger import (
+    ENDED_AT_A_LIMIT,
+    ENDED_BY_ITS_OUTPUTS,
+    ENDS_BY_CLIENTS_DATA,
+    SCOPE,
+    Ledger,
+    recompute,
+)
 from wirelessfl.privacy.meaning import Meaning, detection_bound, gaussian_detection, meaning_of
 from wirelessfl.privacy.releases import (
     PARTS,
@@ -71,6 +78,7 @@ from wirelessfl.privacy.wavelet import (
 )
 
 __all__ = [
+    "ENDED_AT_A_LIMIT",
     "ENDED_BY_ITS_OUTPUTS",
     "ENDS_BY_CLIENTS_DATA",
     "EPSILON_CAP",

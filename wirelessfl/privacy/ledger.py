@@ -27,6 +27,11 @@ ENDED_BY_ITS_OUTPUTS = (
     "at the stated δ, and the figure given here at δ times the number of rounds."
 )
 """Why the ε of a run whose end depends on its outputs is not known before the run (docs, privacy)."""
+ENDED_AT_A_LIMIT = (
+    "The run ended early at a limit on ε, time or energy, which follow the losses that clients have reported. The "
+    "accounted figure is that of the rounds that were run, and holds at δ times the number of rounds."
+)
+"""The same where reported losses select the clients."""
 ENDS_BY_CLIENTS_DATA = (
     "No guarantee holds: the run ends at an accuracy on test samples that belong to clients, and the number of rounds "
     "depends on these. With test data that belong to no client, or with stop.accuracy: null, the ε of the rounds holds."
@@ -189,7 +194,7 @@ class Ledger:
             sentences += [f"No epsilon is published from {route}: {why}." for why in published[route].reasons]
         if self._accounted.largest == np.inf and not any(account.reasons for account in accounted.values()):
             sentences.append(f"An accounted epsilon above {EPSILON_CAP:g} has no meaning and is reported as infinite.")
-        if len(accounted) > 1 and self._num_touched:
+        if len(accounted) > 1 and self._num_touched and not self.is_void:
             sentences.append(self._decisive_route())
         if self.statement.accountant == "gdp":
             sentences.append("The gdp accountant is the limit of many steps: an approximation, not a bound.")

@@ -81,6 +81,12 @@ class LinkImpairments:
     subcarriers: int | None = None
     cfo_hz: float = 0.0
 
+    @property
+    def are_none(self) -> bool:
+        """Whether channels are known as they are when they are estimated, and all nodes in time."""
+        errors = self.csi_error_std, self.phase_std, self.max_offset, self.cfo_hz
+        return self.pilots is None and not any(errors)
+
     def error_std(self, path_gain: NDArray[np.float64], share: float = 1.0) -> NDArray[np.float64]:
         """(n,) the standard deviation of the estimation error relative to √β; √(N0/(E β)) of pilots of energy E.
 

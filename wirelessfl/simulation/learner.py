@@ -115,10 +115,11 @@ class Learner(LocalLearner):
     ) -> tuple[Release, ...]:
         """The record of the local steps of those who sent; none where nothing noises them.
 
-        ``steps`` are (n,) those that they took, None for all that are planned.
+        ``steps`` are (n,) those that they took, None for all that are planned. Code from outside is not asked for a
+        record of nobody.
         """
         local: tuple[Release, ...] = ()
-        if self.private is not None:
+        if self.private is not None and (len(clients) or self.unvouched is None):
             samples = self.population.sizes[clients]
             local = self.private.releases(self.training, samples, clients, round_index, secure_sum, steps)
         if self.unvouched is not None and not local:

@@ -14,7 +14,14 @@ from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.server_step import step_norm
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory, restore_memories
-from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport, of_clients
+from wirelessfl.privacy import (
+    ENDED_AT_A_LIMIT,
+    ENDED_BY_ITS_OUTPUTS,
+    BareRelease,
+    Ledger,
+    LossRelease,
+    of_clients,
+)
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.jobs import JobsInFlight
@@ -22,7 +29,7 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.lost_uploads import keeping
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
 from wirelessfl.simulation.personalisation import Personalisation
-from wirelessfl.simulation.query import loss_release, reported_beside_uploads, selected_round
+from wirelessfl.simulation.query import loss_release, release_of_nobody, reported_beside_uploads, selected_round
 from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.records import Round, ServerRecord
 from wirelessfl.simulation.roles import Roles
@@ -166,20 +173,23 @@ class Simulation:
 
         What a trusted server releases counts also where nobody sent anything: that it was so is part of the secret.
         """
-        clients = this.clients[collected.transmitted]
-        if len(clients):
+        clients, learner = this.clients[collected.transmitted], self.deployment.learner
+        losses = loss_release(self.deployment.selection, this, collected.transmitted, learner)
+        counts, uplink = len(clients) > 0, collected.releases
+        if isinstance(losses, LossRelease) and not counts:  # others might have been selected, who would have sent
+            counts, uplink = True, (release_of_nobody(self.deployment.uplink, this.index),)
+        if counts:
             steps, hidden = this.steps_of(clients), collected.secure_sum
-            this.local_releases = self.deployment.learner.releases(this.index, clients, hidden, steps)
+            this.local_releases = learner.releases(this.index, clients, hidden, steps)
         # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
-        bare_counts = len(clients) > 0 and not this.local_releases
-        uplink = collected.releases if self.deployment.learner.unvouched is None else ()
+        bare_counts = counts and not this.local_releases
+        uplink = uplink if learner.unvouched is None else ()
         this.uplink_releases = tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
-        losses = loss_release(self.deployment.selection, this, collected.transmitted, self.deployment.learner)
-        if isinstance(losses, LossReport):  # no noise of another release hides them
-            this.local_releases, this.uplink_releases = (), (losses,)
-        elif losses is not None:
+        if isinstance(losses, LossRelease):
             this.loss_release = losses
             self.ledger.add(losses)
+        elif losses is not None:  # no noise of another release hides them
+            this.local_releases, this.uplink_releases = (), (losses,)
         roles = self.deployment.roles
         if roles is not None:
             kept = ((release, ~roles.exceed(release.clients)) for release in this.uplink_releases)
@@ -241,8 +251,9 @@ class Simulation:
             return
         by_limit, by_release = self.stop.reaches_a_limit(this, state), self.stop.reached_by_release(this, state)
         state.ended = by_limit or by_release
-        # Where reported losses select the clients, limits on what these spend are reached by what was released
-        by_outputs = self.deployment.selection.reads_losses if by_limit else by_release
-        if by_outputs and not self.stop.reads_clients_data:
+        if by_limit and self.deployment.selection.reports.noise_std is not None:
+            self.ledger.remark(ENDED_AT_A_LIMIT)
+        elif by_release and not by_limit and not self.stop.reads_clients_data:
             self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
+        if state.ended:
             state.ledger = self.ledger.state()

@@ -80,7 +80,7 @@ class LossRelease(Record):
         everyone: whether reports come with uploads, so that who reports follows earlier reports: every registered
             client is charged as if it had been selected.
         plans: what those who were asked would do if selected, in their order; where all clients are charged, all that
-            occur among these; None in traces of earlier versions, which do not have them.
+            occur among these; None where code from outside trains, and in traces of earlier versions.
     """
 
     route: ClassVar[str] = "the noise on reported losses"

@@ -25,12 +25,14 @@ def cost_if_selected(
 
     Args:
         release: Of those who were selected.
-        plans: Of m clients; None where a trace does not have them.
+        plans: Of m clients; None where they are not known.
         chosen: (m,) of which of them.
         facts: Of the population.
         statement: What is protected from whom.
     """
     count = int(chosen.sum())
+    if isinstance(release, BareRelease):
+        return no_guarantee(count, release.reason)
     would = None if plans is None else _would(release, plans, chosen, facts)
     return no_guarantee(count, FOLLOWS_THE_SELECTION) if would is None else would[0].accounted(would[1], statement)
 
@@ -43,15 +45,12 @@ def _would(
         np.array(column, dtype=np.int64)[chosen] for column in (plans.samples, plans.batch_size, plans.steps)
     )
     theirs, clients = PrivacyFacts(samples, samples / facts.total_samples, facts.total_samples), np.arange(len(samples))
-    match release:
-        case DpSgdRelease() | ZcdpRelease():
-            return replace(release, clients=clients, batch_size=batch_size, steps=steps), theirs
-        case BareRelease():
-            return replace(release, clients=clients), theirs
-        case AirRelease() if type(release) is AirRelease and release.same_for_others:
-            return _would_send(release, theirs, clients, batch_size), theirs
-        case _:
-            return None
+    kind = type(release)  # and no other: a kind from outside may hold more
+    if isinstance(release, DpSgdRelease | ZcdpRelease) and kind in (DpSgdRelease, ZcdpRelease):
+        return replace(release, clients=clients, batch_size=batch_size, steps=steps), theirs
+    if isinstance(release, AirRelease) and kind is AirRelease and release.same_for_others:
+        return _would_send(release, theirs, clients, batch_size), theirs
+    return None
 
 
 def _would_send(

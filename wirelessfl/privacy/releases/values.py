@@ -6,7 +6,7 @@ A release falls into numbers per round, numbers per client, and settings: everyt
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,10 @@ def release_from_values(
         arguments.setdefault("unamplified", NoAmplification.UNSTATED)
     for name, value in {**round_values, **client_values}.items():
         arguments[name] = np.asarray(value).astype(np.int64) if name in _INTEGERS else value
+    if not len(clients):  # of nobody a trace has no columns
+        columns = {one.name: np.zeros(0) for one in fields(build) if one.default is MISSING}  # type: ignore[arg-type]
+        absent = columns.keys() - arguments.keys() - {*_PLACE}
+        arguments |= {name: columns[name].astype(np.int64 if name in _INTEGERS else np.float64) for name in absent}
     if arguments.get("sampling") == "reshuffle":
         arguments["sampling"] = "shuffle"
     place = {"round_index": round_index, "clients": np.asarray(clients, dtype=np.int64)}

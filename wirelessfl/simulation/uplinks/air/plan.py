@@ -118,8 +118,6 @@ def vouched(slot: AirRelease, parts: Sequence[object], unvouched: bool) -> Relea
         return replace(slot, theorem="none", caveat=Caveat.OUTSIDE_WAVEFORM)
     release: Release = slot
     for part in (part for part in parts if isinstance(part, OwnRelease)):
-        if isinstance(release, AirRelease):  # what others would have cost is known of linear amplitudes only
-            release = replace(release, same_for_others=False)
         release, name = part.release(release), f"{type(part).__module__}:{type(part).__qualname__}"
         if not isinstance(release, Release):
             raise ScenarioError(f"uplink: release of {name} gives a {type(release).__name__}; allowed: a Release")

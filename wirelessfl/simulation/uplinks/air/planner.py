@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from wirelessfl.learning.aggregation import EdgeModels
 from wirelessfl.learning.compression import ErrorFeedback
-from wirelessfl.privacy.releases.air import AirTheorem
+from wirelessfl.privacy import AirRelease, AirTheorem
 from wirelessfl.radio import (
     AirInterface,
     Analog,
+    CrossLayer,
     Instants,
     JammerLink,
     Jamming,
@@ -117,6 +118,32 @@ class AirPlanner(SlotUplink):
     def jammer_antennas(self) -> int:
         """N of an external jammer; 1 for one that rotates, or none."""
         return len(self.network.jammer_antennas)
+
+    @property
+    def same_for_others(self) -> bool:
+        """Whether any client would be heard under the same noise with R_j = p_j at most, whoever else sends.
+
+        So it is with a fixed α_u and linear amplitudes, known channels, one receiver with one antenna, and nobody who
+        jams or listens elsewhere.
+        """
+        policy, known = self.policies[0], self.schedule.pieces == 1 and self.network.clients.impairments.are_none
+        fixed = type(policy) is CrossLayer and not policy.needs_norms and type(self.modulation) is Analog
+        alone = len(self.policies) == 1 and type(self.receiver) is SumReceiver and self.receiver.antennas == 1
+        return known and fixed and alone and self.jamming is None and self.network.observer is None
+
+    def release_of_nobody(self, round_index: int) -> AirRelease:
+        """The record without clients of a slot in which nobody sends."""
+        none = np.zeros(0)
+        policy, known = self.policies[0], self.same_for_others
+        noise_std = self.air.channel_noise_std / policy.server_gain if known and isinstance(policy, CrossLayer) else 0.0
+        return AirRelease(
+            round_index,
+            none.astype(np.int64),
+            *(none, none, none, noise_std, none, noise_std),
+            rule="whole_update" if self.gradient_step is None else "gradient_step",
+            theorem=self.theorem,
+            same_for_others=known,
+        )
 
     @cached_property
     def ranges(self) -> Ranges:

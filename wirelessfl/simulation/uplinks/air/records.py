@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from wirelessfl.privacy import AirRelease, AirTheorem
 from wirelessfl.radio import (
-    CrossLayer,
     Jamming,
     Overheard,
     largest_csi_ratio,
@@ -102,20 +101,10 @@ def air_release(
         **vars(view),
         backoff_is_public=is_public,
         caveat=next(filter(None, map(caveat, policies)), None),
-        same_for_others=_same_for_others(transmitters, noise, csi_ratio),
         theorem=theorem,
         rule="whole_update" if gradient_step is None else "gradient_step",
         batch_size=np.minimum(samples, most) if np.any(samples > most) else None,
     )
-
-
-def _same_for_others(transmitters: Transmitters, noise: SlotNoise, csi_ratio: NDArray[np.float64]) -> bool:
-    # Whether who else sends changes neither the noise nor the bound p_j on what any client contributes
-    plan, policies = transmitters.plan, transmitters.policies
-    fixed = len(policies) == 1 and isinstance(policies[0], CrossLayer) and not policies[0].needs_norms
-    one_antenna = plan.heard.shape[1] == plan.heard.shape[4] == 1
-    undisturbed = plan.jammer_behind is None and noise.late is None and plan.overheard is None
-    return fixed and one_antenna and undisturbed and bool(np.all(csi_ratio == 1.0))
 
 
 def observed_release(

@@ -115,6 +115,7 @@ class OverTheAir(AirPlanner):
         energy = Energy((transmitted + jamming) * unit, float(drain.sum()) + jamming * unit)
         rule = (self.theorem, self.gradient_step, self.network.registry.samples[this.clients[plan.senders]])
         release = air_release(this, transmitters, noise, received.transmissions, *rule)
+        release = replace(release, same_for_others=self.same_for_others)
         waveform = self.modulation if isinstance(self.modulation, Waveform) else None
         if waveform is not None:
             release = WaveformRelease.of(release, waveform.signals)
