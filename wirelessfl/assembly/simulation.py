@@ -152,8 +152,8 @@ def _simulation(
     stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump(), test_is_public=population.test_owners is None)
     if stop_rules.reads_clients_data and stop_rules.epsilon is not None:
         raise ScenarioError(
-            f"stop.epsilon: found {stop_rules.epsilon:g} with stop.accuracy on test samples that belong to clients, with "
-            "which the accounted ε is infinite; allowed: null, or test data that belong to no client"
+            f"stop.epsilon: found {stop_rules.epsilon:g} with stop.accuracy on test samples that belong to clients, "
+            "with which the accounted ε is infinite; allowed: null, or test data that belong to no client"
         )
     for sentence in _remarks(scenario, roles, stop_rules):
         ledger.remark(sentence)
