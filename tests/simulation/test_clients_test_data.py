@@ -13,9 +13,8 @@ from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl import api
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.assembly import build_simulation
-from wirelessfl.assembly.data import SCALED_BY_ALL_DATA
 from wirelessfl.errors import ScenarioError
-from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA
+from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, ENDS_BY_CLIENTS_DATA, SCALED_BY_ALL_DATA
 from wirelessfl.simulation import rehearse
 
 HELD_OUT = {"data__test": {"fraction": 0.25}}

@@ -50,11 +50,6 @@ from wirelessfl.scenario.partition import Partition as PartitionSection
 from wirelessfl.scenario.published_data import DownloadedSet, LabelledSet
 from wirelessfl.streams import Streams
 
-SCALED_BY_ALL_DATA = (
-    "Columns of the table are scaled by the mean and the deviation of the samples of all clients "
-    "(data.dataset.scaling: standard); neither ε covers these numbers."
-)
-
 
 def fetch(scenario: Scenario, dataset: DownloadedSet) -> None:
     """Download of what is missing of a published set, into its root or the first folder of WIRELESSFL_DATA.

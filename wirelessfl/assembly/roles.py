@@ -14,11 +14,6 @@ from wirelessfl.simulation.roles import Roles
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Role
 
-OUTSIDE_THE_LEDGER = (
-    "Clients that send more than the clip or their power budget allows (clients.roles with a factor above 1, over the "
-    "air) have no guarantee and are not in either ε; the guarantees of the others do not depend on them."
-)
-
 
 def build_roles(scenario: Scenario, streams: Streams) -> Roles | None:
     """The clients with a role; None where all follow the protocol."""

@@ -13,6 +13,7 @@ from wirelessfl.learning.timing import Timing
 from wirelessfl.radio import DigitalLinks, Network, db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.radio.slot_schedule import PilotCharge
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.selection import ExternalSelection
 from wirelessfl.scenario.uplink import Ideal
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import ClientSelection
@@ -60,7 +61,8 @@ def build_selection(scenario: Scenario, network: Network, learner: Learner, timi
             return np.ones(len(everyone))
         return timing.nominal_rate(learner.samples_processed(network.registry.samples), everyone, network.streams)
 
-    return ClientSelection(rule, scenario.clients.most, network, speed=speed)
+    from_outside = isinstance(scenario.clients.selection, ExternalSelection)
+    return ClientSelection(rule, scenario.clients.most, network, from_outside=from_outside, speed=speed)
 
 
 def with_pilots(selection: ClientSelection, uplink: Uplink) -> ClientSelection:

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from wirelessfl.assembly.calibration import calibrate
-from wirelessfl.assembly.data import SCALED_BY_ALL_DATA, build_population, on_device
+from wirelessfl.assembly.data import build_population, on_device
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_uploads
 from wirelessfl.assembly.inputs import found
@@ -17,7 +17,7 @@ from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.personalisation import build_personalisation
 from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
-from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER, build_roles
+from wirelessfl.assembly.roles import build_roles
 from wirelessfl.assembly.selection import build_selection, with_pilots
 from wirelessfl.assembly.slot import check_deadline
 from wirelessfl.errors import ScenarioError
@@ -27,7 +27,14 @@ from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
-from wirelessfl.privacy import ENDS_BY_CLIENTS_DATA, Ledger, PrivacyFacts, Statement
+from wirelessfl.privacy import (
+    ENDS_BY_CLIENTS_DATA,
+    OUTSIDE_THE_LEDGER,
+    SCALED_BY_ALL_DATA,
+    Ledger,
+    PrivacyFacts,
+    Statement,
+)
 from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.own_data import Table

@@ -34,14 +34,7 @@ from wirelessfl.privacy.laws import (
     WaveletReading,
     WhiteNoise,
 )
-from wirelessfl.privacy.ledger import (
-    ENDED_AT_A_LIMIT,
-    ENDED_BY_ITS_OUTPUTS,
-    ENDS_BY_CLIENTS_DATA,
-    SCOPE,
-    Ledger,
-    recompute,
-)
+from wirelessfl.privacy.ledger import Ledger, recompute
 from wirelessfl.privacy.meaning import Meaning, detection_bound, gaussian_detection, meaning_of
 from wirelessfl.privacy.releases import (
     PARTS,
@@ -68,6 +61,15 @@ from wirelessfl.privacy.releases import (
 )
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.privacy.releases.local import Sampling
+from wirelessfl.privacy.remarks import (
+    ENDED_AT_A_LIMIT,
+    ENDED_BY_ITS_OUTPUTS,
+    ENDS_BY_CLIENTS_DATA,
+    OF_THE_RUN,
+    OUTSIDE_THE_LEDGER,
+    SCALED_BY_ALL_DATA,
+    SCOPE,
+)
 from wirelessfl.privacy.wavelet import (
     element_noise_variance,
     haar,
@@ -82,7 +84,10 @@ __all__ = [
     "ENDED_BY_ITS_OUTPUTS",
     "ENDS_BY_CLIENTS_DATA",
     "EPSILON_CAP",
+    "OF_THE_RUN",
+    "OUTSIDE_THE_LEDGER",
     "PARTS",
+    "SCALED_BY_ALL_DATA",
     "SCOPE",
     "AirRelease",
     "AirTheorem",

@@ -13,30 +13,8 @@ from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.losses import LossRelease
 from wirelessfl.privacy.releases.unselected import cost_if_selected, joined
+from wirelessfl.privacy.remarks import ENDS_BY_CLIENTS_DATA
 
-SCOPE = (
-    "ε covers what the named adversary sees of one run; it does not cover the choice of the best of several runs, "
-    "and not "
-    "the trace: the seed, update norms, actual back-off, transmit energies, training losses and counts of "
-    "updates that are not finite are private data of the simulated clients."
-)
-ENDED_BY_ITS_OUTPUTS = (
-    "The run ended early because of what it had released. That rule uses no private data. The accounted figure is that "
-    "of the rounds that were run: for a run that may end in this way, the ε of all rounds (which `validate` prints) "
-    "holds "
-    "at the stated δ, and the figure given here at δ times the number of rounds."
-)
-"""Why the ε of a run whose end depends on its outputs is not known before the run (docs, privacy)."""
-ENDED_AT_A_LIMIT = (
-    "The run ended early at a limit on ε, time or energy, which follow the losses that clients have reported. The "
-    "accounted figure is that of the rounds that were run, and holds at δ times the number of rounds."
-)
-"""The same where reported losses select the clients."""
-ENDS_BY_CLIENTS_DATA = (
-    "No guarantee holds: the run ends at an accuracy on test samples that belong to clients, and the number of rounds "
-    "depends on these. With test data that belong to no client, or with stop.accuracy: null, the ε of the rounds holds."
-)
-"""Why nothing is proven of a run whose end follows the clients' own data (docs, privacy)."""
 _ANY_ROUTE = ""
 _NOBODY = np.zeros(0, dtype=np.int64)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.roles import claimed_loss
-from wirelessfl.learning.selection import LossReports, SelectOort, SelectPowerOfChoice
+from wirelessfl.learning.selection import LossReports
 from wirelessfl.privacy import BareRelease, LocalPlans, LossNoise, LossRelease, LossReport, Release, UnvouchedRelease
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
@@ -130,13 +130,13 @@ def loss_release(
     if not selection.reads_losses:
         return None
     asked, reports = this.before.asked, selection.reports
-    if type(selection.rule) not in (SelectPowerOfChoice, SelectOort) and len(transmitted):
-        kind = type(selection.rule)
-        code = f"the selection {kind.__module__}:{kind.__qualname__}"
-        return UnvouchedRelease(this.index, this.clients[transmitted], code)
     if reports.noise_std is None:
         told = len(transmitted) > 0 or asked is not None
         return LossReport(this.index, this.clients[transmitted], everyone=asked is not None) if told else None
+    if selection.from_outside:  # which of the candidates it might have selected is not known
+        kind = type(selection.rule)
+        code = f"the selection {kind.__module__}:{kind.__qualname__}"
+        return UnvouchedRelease(this.index, this.clients[transmitted], code)
     registry, batch_size = selection.network.registry, learner.training.batch_size
     fewest = int(registry.samples.min())
     noise = LossNoise(reports.noise_std, reports.clip, reports.statistic, batch_size, fewest)

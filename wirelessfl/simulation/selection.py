@@ -46,6 +46,7 @@ class ClientSelection:
         count: how many, at most.
         network: channels of the clients by the laws of the scenario, for rules that read fresh gains.
         pilots: what the pilots of all registered clients take for these; None where they cost nothing.
+        from_outside: whether the rule is code from outside.
         speed: (K,) nominal local trainings a second, computed when they are asked for.
         heard: of those who took part the round of it, their channel and their loss; written where the rule reads it.
     """
@@ -54,6 +55,7 @@ class ClientSelection:
     count: int
     network: Network
     pilots: PilotCharge | None = None
+    from_outside: bool = False
     speed: Callable[[], NDArray[np.float64]] = lambda: np.zeros(0)
     heard: OrderedMemory = field(
         default_factory=partial(OrderedMemory, heard_in=np.nan, gains=np.nan, relative_gains=np.nan, losses=np.nan)

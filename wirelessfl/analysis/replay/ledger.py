@@ -14,13 +14,9 @@ import xarray as xr
 from wirelessfl import plugins
 from wirelessfl.analysis.replay.recorded_code import recorded_code
 from wirelessfl.analysis.replay.recording import Recording
-from wirelessfl.assembly.data import SCALED_BY_ALL_DATA
-from wirelessfl.assembly.roles import OUTSIDE_THE_LEDGER
 from wirelessfl.errors import InputError, SourceWarning, TraceError, precondition
 from wirelessfl.privacy import (
-    ENDED_AT_A_LIMIT,
-    ENDED_BY_ITS_OUTPUTS,
-    ENDS_BY_CLIENTS_DATA,
+    OF_THE_RUN,
     Ledger,
     PrivacyFacts,
     Release,
@@ -30,11 +26,6 @@ from wirelessfl.privacy import (
 )
 from wirelessfl.trace import PRIVACY, open_trace, read_group, trace_errors
 
-# What a run says of its ε beside what follows from its releases
-_OF_THE_RUN = (
-    *(ENDED_BY_ITS_OUTPUTS, ENDED_AT_A_LIMIT, ENDS_BY_CLIENTS_DATA),
-    *(OUTSIDE_THE_LEDGER, SCALED_BY_ALL_DATA),
-)
 # In the order in which a round adds them to the ledger.
 _ROUTES = ("local", "air", "server")
 
@@ -79,7 +70,7 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
             load = partial(plugins.load_class, "release_settings", protocol=Release) if allow_plugins else None
             ledger = recompute(_releases(trace, privacy, kinds, clients, load), facts, statement)
             told = json.loads(trace.attrs.get("why_different") or "[]")
-            for sentence in _OF_THE_RUN:
+            for sentence in OF_THE_RUN:
                 if sentence in told:
                     ledger.remark(sentence)
         return ledger
