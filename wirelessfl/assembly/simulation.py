@@ -156,15 +156,20 @@ def _simulation(
         memories=memories,
     )
     _recall(state, deployment, ledger := Ledger(facts, statement))
-    stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump(), test_is_public=population.test_owners is None)
-    if stop_rules.reads_clients_data and stop_rules.epsilon is not None:
-        raise ScenarioError(
-            f"stop.epsilon: found {stop_rules.epsilon:g} with stop.accuracy on test samples that belong to clients, "
-            "with which the accounted ε is infinite; allowed: null, or test data that belong to no client"
-        )
+    stop_rules = _stop_rules(scenario, population)
     for sentence in _remarks(scenario, roles, stop_rules):
         ledger.remark(sentence)
     return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
+
+
+def _stop_rules(scenario: Scenario, population: Population) -> StopRules:
+    rules = StopRules(scenario.rounds, **scenario.stop.model_dump(), test_is_public=population.test_owners is None)
+    if rules.reads_clients_data and rules.epsilon is not None:
+        raise ScenarioError(
+            f"stop.epsilon: found {rules.epsilon:g} with stop.accuracy on test samples that belong to clients, "
+            "with which the accounted ε is infinite; allowed: null, or test data that belong to no client"
+        )
+    return rules
 
 
 def _remarks(scenario: Scenario, roles: Roles | None, stop_rules: StopRules) -> Iterator[str]:

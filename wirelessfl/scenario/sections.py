@@ -70,8 +70,8 @@ class Stop(Section):
     diverged: bool = key(
         True,
         "Ends the run once the global model, or its loss on a test set that belongs to no client, is not finite; its "
-        "status is then diverged. "
-        "Updates are private: clipped ones that are not finite count as zeros and end nothing.",
+        "status is then diverged. Updates are private: clipped ones that are not finite count as zeros and end "
+        "nothing.",
     )
 
 

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.roles import claimed_loss
 from wirelessfl.learning.selection import LossReports
-from wirelessfl.privacy import BareRelease, LocalPlans, LossNoise, LossRelease, LossReport, Release, UnvouchedRelease
+from wirelessfl.privacy import LocalPlans, LossNoise, LossRelease, LossReport, Release, UnvouchedRelease
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import seconds, ticks
 from wirelessfl.simulation.records import Before, Round
 from wirelessfl.simulation.selection import ClientSelection
-from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.trace import EventKind, Role, Status
 
 BITS_PER_LOSS = 32
@@ -146,13 +145,6 @@ def loss_release(
     if learner.unvouched is None:
         plans = _plans(registry.occurring_samples if everyone else registry.samples[clients], learner)
     return LossRelease(this.index, clients, noise, everyone, plans)
-
-
-def release_of_nobody(uplink: Uplink, round_index: int) -> Release:
-    """The record without clients of a round in which nobody sends, for those who might have been selected."""
-    if isinstance(uplink, OverTheAir):
-        return uplink.release_of_nobody(round_index)
-    return BareRelease(round_index, np.zeros(0, dtype=np.int64))  # all other uplinks add no noise of their own
 
 
 def _plans(samples: NDArray[np.int64], learner: Learner) -> LocalPlans:

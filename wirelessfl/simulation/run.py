@@ -20,6 +20,7 @@ from wirelessfl.privacy import (
     BareRelease,
     Ledger,
     LossRelease,
+    Release,
     of_clients,
 )
 from wirelessfl.radio.network import Network
@@ -29,14 +30,14 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.lost_uploads import keeping
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
 from wirelessfl.simulation.personalisation import Personalisation
-from wirelessfl.simulation.query import loss_release, release_of_nobody, reported_beside_uploads, selected_round
+from wirelessfl.simulation.query import loss_release, reported_beside_uploads, selected_round
 from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.records import Round, ServerRecord
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.stop_rules import StopRules, diverged_in, unlearnt_since
-from wirelessfl.simulation.uplinks import Collected, Uplink
+from wirelessfl.simulation.uplinks import Collected, OverTheAir, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.trace import SERVER_NODE, EventBatch, EventKind, Role, Status
 
@@ -177,7 +178,7 @@ class Simulation:
         losses = loss_release(self.deployment.selection, this, collected.transmitted, learner)
         counts, uplink = len(clients) > 0, collected.releases
         if isinstance(losses, LossRelease) and not counts:  # others might have been selected, who would have sent
-            counts, uplink = True, (release_of_nobody(self.deployment.uplink, this.index),)
+            counts, uplink = True, (_release_of_nobody(self.deployment.uplink, this.index),)
         if counts:
             steps, hidden = this.steps_of(clients), collected.secure_sum
             this.local_releases = learner.releases(this.index, clients, hidden, steps)
@@ -257,3 +258,10 @@ class Simulation:
             self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
         if state.ended:
             state.ledger = self.ledger.state()
+
+
+def _release_of_nobody(uplink: Uplink, round_index: int) -> Release:
+    # The record without clients of a round in which nobody sends, for those whom losses might have selected
+    if isinstance(uplink, OverTheAir):
+        return uplink.release_of_nobody(round_index)
+    return BareRelease(round_index, np.zeros(0, dtype=np.int64))  # without any guarantee of the uplink's own

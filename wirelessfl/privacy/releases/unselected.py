@@ -45,10 +45,10 @@ def _would(
         np.array(column, dtype=np.int64)[chosen] for column in (plans.samples, plans.batch_size, plans.steps)
     )
     theirs, clients = PrivacyFacts(samples, samples / facts.total_samples, facts.total_samples), np.arange(len(samples))
-    kind = type(release)  # and no other: a kind from outside may hold more
-    if isinstance(release, DpSgdRelease | ZcdpRelease) and kind in (DpSgdRelease, ZcdpRelease):
+    # These kinds and none that goes on from them, which may hold more
+    if type(release) is DpSgdRelease or type(release) is ZcdpRelease:
         return replace(release, clients=clients, batch_size=batch_size, steps=steps), theirs
-    if isinstance(release, AirRelease) and kind is AirRelease and release.same_for_others:
+    if type(release) is AirRelease and release.same_for_others:
         return _would_send(release, theirs, clients, batch_size), theirs
     return None
 
