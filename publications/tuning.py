@@ -97,7 +97,7 @@ class Sweep:
     """The tuning of all methods that a study compares.
 
     Attributes:
-        name: Its results are ``tuning-<name>.csv``, and what it chooses is the study ``tuned-<name>``.
+        name: Its results are ``tuning-<name>.csv``, and what it chooses is the study ``tuned-<name>``, if there is one.
         title: What is compared.
         size: The size of the study.
         study: The study whose base and ``set`` hold.
@@ -106,7 +106,7 @@ class Sweep:
         change: What differs from the study for all methods, e.g. one of several data sets.
         words: Short words for keys, for tables and pictures.
         seeds: Seeds of every setting.
-        reported: The number of seeds of the tuned study.
+        reported: The number of seeds of the tuned study; 0 where there is none, and studies take what won themselves.
     """
 
     name: str

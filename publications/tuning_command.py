@@ -26,7 +26,7 @@ def tune_paper(
     resume: bool,
     quiet: bool,
 ) -> None:
-    """Run the sweeps of a paper, and write results, pictures and tuned studies.
+    """Run the sweeps of a paper, and write results, pictures and, where a sweep has one, its tuned study.
 
     Args:
         paper: Its name.
@@ -57,14 +57,16 @@ def tune_paper(
             # From the file, whose numbers have six digits: whoever reads it chooses the same.
             kept = read_trials(folder, sweep)
             write_sweep_figure(folder, paper, sweep, kept)
-            tuned_file(paper, sweep).write_text(tuned_study(paper, sweep, kept), encoding="utf-8")
+            if sweep.reported:
+                tuned_file(paper, sweep).write_text(tuned_study(paper, sweep, kept), encoding="utf-8")
         except OSError as error:
             raise OutputError(f"{error.filename} cannot be written: {error.strerror or error}") from error
         if not quiet:
             click.echo(f"{sweep.title}")
             for row in choice_rows(sweep, kept):
                 click.echo("  " + "; ".join(f"{head}: {text}" for head, text in row.items()))
-            click.echo(f"study  {tuned_file(paper, sweep)}")
+            if sweep.reported:
+                click.echo(f"study  {tuned_file(paper, sweep)}")
 
 
 def _chosen(paper: str, size: Size, only: tuple[str, ...]) -> list[Sweep]:

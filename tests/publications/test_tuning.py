@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,10 +129,10 @@ def test_every_setting_is_a_scenario_with_validation_samples_and_noise_of_its_ow
 def test_tuned_studies_are_what_the_sweeps_chose(paper: str, sweep: Sweep) -> None:
     trials = read_trials(size_folder(RESULTS, PAPERS[paper], sweep.size), sweep)
     file = tuned_file(paper, sweep)
-    assert file.exists() == bool(trials)
-    if trials:
+    assert file.exists() == bool(trials and sweep.reported)
+    assert len(trials) in {0, sweep.runs}
+    if file.exists():
         assert file.read_text(encoding="utf-8") == tuned_study(paper, sweep, trials)
-        assert len(trials) == sweep.runs
 
 
 def test_adult_is_tuned_below_one_accounted_epsilon() -> None:
@@ -199,6 +200,22 @@ def test_a_sweep_becomes_a_study(example: Sweep, tmp_path: Path, capsys: pytest.
     lines = tuning_lines("example", "one", folder)
     assert lines[0].endswith("(example/tuning-one.svg#only-light)")
     assert lines[-1].startswith("| many | 2 × 2 |")
+
+
+def test_a_sweep_whose_rates_other_studies_take_writes_none(
+    example: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = replace(example, reported=0)
+    monkeypatch.setitem(SWEEPS, "example", (taken,))
+    found = [
+        Trial(one.name, at, seed, 0.5, 1.0, 1.0, "") for one in taken.methods for at in (0, 1) for seed in taken.seeds
+    ]
+    monkeypatch.setattr("publications.tuning_command.run_sweep", lambda *settings, **rest: found)
+    tune_paper("example", "small", (), tmp_path, tmp_path, workers=1, resume=False, quiet=False)
+    assert read_trials(tmp_path, taken) == found
+    assert not tuned_file("example", taken).exists()
+    said = capsys.readouterr().out
+    assert "chosen: rate 0.0001: 50.00 %" in said and "study" not in said
 
 
 def test_what_is_not_run_says_its_command(example: Sweep, tmp_path: Path) -> None:
