@@ -98,12 +98,13 @@ def _wavelet_rates() -> Sweep:
         "dynamic": {"mechanism": "gaussian", "clipping": halved},
         "wavelet": {"mechanism": "wavelet"},
     }
-    low, high = (0.016, 0.032, 0.063, 0.125), (0.063, 0.125, 0.25, 0.5)
+    rates = (0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
+    middle, low, high = rates[1:5], rates[:4], rates[2:]
     methods = tuple(
         TunedMethod(
             f"{name}, σ = {sigma:g}",
             {PRIVACY: {**noise, "sampling": "poisson", "clip": 1.0, "noise_multiplier": sigma}},
-            {LR: high if name == "wavelet" else low},
+            {LR: high if name == "wavelet" else middle if sigma == 1 else low},
             {LR: 0.125},
         )
         for sigma in (1.0, 1.5, 3.0)

@@ -119,7 +119,10 @@ NOISES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_local_noise_is_charged_to_whoever_might_have_been_selected(noise: str) -> None:
-    """As much as if it had taken part in every round, reports aside: whom their draws selected does not show."""
+    """As much as if it had taken part in every round: whom their draws selected does not show.
+
+    Reports add at most 3 (6e-6)² = 1.1e-10 to a squared cost of 3/81 or more, which is 3e-9 of it.
+    """
     keys = {"training__privacy": NOISES[noise], "training__batch_size": 7, "rounds": 3, "uplink": {"kind": "ideal"}}
     quiet = {"loss_noise_std": 1e6, "loss_clip": 3.0}
     for seed in (11, 12):
@@ -127,12 +130,12 @@ def test_local_noise_is_charged_to_whoever_might_have_been_selected(noise: str) 
         expected = all_take_part.ledger.client_epsilons()[1]
         asked, rounds, _ = played(scenario({**CHOICE, "candidates": 6, **quiet}, **keys, seed=seed))
         assert all(len(this.clients) == 2 for this in rounds)
-        np.testing.assert_allclose(asked.ledger.client_epsilons()[1], expected, rtol=1e-3)
+        np.testing.assert_allclose(asked.ledger.client_epsilons()[1], expected, rtol=1e-8)
         for rule in ({**CHOICE, **quiet, "loss": "last"}, {**OORT, **quiet}):
             found = played(scenario(rule, **keys, seed=seed))[0].ledger.client_epsilons()[1]
-            assert np.ptp(found) == 0 and found[0] >= 0.999 * expected.max()
+            assert np.ptp(found) == 0 and found[0] >= (1 - 1e-8) * expected.max()
             if noise in ("shuffled", "zcdp"):  # with Poisson sampling the largest rate and the most steps are of two
-                assert found[0] == pytest.approx(expected.max(), rel=1e-3)
+                assert found[0] == pytest.approx(expected.max(), rel=1e-8)
 
 
 def test_a_small_client_is_charged_also_where_large_ones_are_drawn(tmp_path: Path) -> None:
@@ -199,7 +202,7 @@ def test_rounds_in_which_nobody_sends_are_charged_to_whoever_might_have_been_sel
     simulation, rounds, _ = played(chosen)
     assert any(not len(this.round.with_status(Status.PARTICIPATED)) for this in rounds)
     expected = everyone.ledger.epsilon_accounted()
-    assert simulation.ledger.epsilon_accounted() == pytest.approx(expected, rel=1e-3)
+    assert simulation.ledger.epsilon_accounted() == pytest.approx(expected, rel=1e-8)
     result = wfl.simulate(chosen, tmp_path / "run", pictures=False, device="cpu")
     again = recorded_ledger(tmp_path / "run" / "trace.h5")
     assert again.epsilon_accounted() == pytest.approx(result.summary["epsilon_accounted"], rel=1e-12)
