@@ -11,10 +11,20 @@ from wirelessfl.assembly.data import load_data
 from wirelessfl.assembly.learning import build_algorithm, uploads_are_updates
 from wirelessfl.assembly.noise_search import calibrate
 from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.selection import planned_reports
 from wirelessfl.errors import ScenarioError, instance_of
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
-from wirelessfl.privacy import PARTS, NoAmplification, PrivacyFacts, Release, SecureSum, Statement, settings
+from wirelessfl.privacy import (
+    PARTS,
+    BareRelease,
+    NoAmplification,
+    PrivacyFacts,
+    Release,
+    SecureSum,
+    Statement,
+    settings,
+)
 from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
@@ -188,10 +198,16 @@ def build_local_privacy(
 
     if given is None:
         assert epsilon is not None and not isinstance(mechanism, ExternalMechanism)
-        given = calibrate(
-            lambda noise, round_index: records(with_noise(noise), round_index),
-            *(epsilon, mechanism.target, _most_rounds_of_a_client(scenario, clipping), facts, statement),
-        )
+        reports = planned_reports(scenario, training, population.sizes, representatives)
+
+        def planned(noise: float, round_index: int) -> tuple[Release, ...]:
+            told = reports(round_index)
+            if isinstance(told, BareRelease):  # no noise of the gradients hides these losses
+                return (told,)
+            return (*([] if told is None else [told]), *records(with_noise(noise), round_index))
+
+        most_rounds = _most_rounds_of_a_client(scenario, clipping)
+        given = calibrate(planned, epsilon, mechanism.target, most_rounds, facts, statement)
     private = with_noise(given)
     if outside or isinstance(clipping, ExternalClipping):
         check_records(private, lambda: records(private, 1))

@@ -1,5 +1,6 @@
 """The selection of clients: its rule, and what it knows of the run."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -7,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.assembly.objects import make_object
+from wirelessfl.learning import LocalTraining
 from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.selection.protocol import FRESH
 from wirelessfl.learning.timing import Timing
+from wirelessfl.privacy import LossReport, Release, UnvouchedRelease
 from wirelessfl.radio import DigitalLinks, Network, db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.radio.slot_schedule import PilotCharge
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.selection import ExternalSelection
 from wirelessfl.scenario.uplink import Ideal
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.query import named, record_of_reports
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
@@ -44,8 +48,8 @@ class SelectionSetting:
         return cls(2.0 * dbm_to_watts(uplink.tx_power_dbm) / noise)
 
 
-def build_selection(scenario: Scenario, network: Network, learner: Learner, timing: Timing) -> ClientSelection:
-    """The selection of the clients of each round.
+def build_rule(scenario: Scenario) -> Selection:
+    """The rule by which clients are selected.
 
     Raises:
         ScenarioError: a rule of the user's own cannot be used.
@@ -53,6 +57,45 @@ def build_selection(scenario: Scenario, network: Network, learner: Learner, timi
     rule: Selection = make_object(
         "clients.selection.scheme", scenario.clients.selection, context=SelectionSetting.of(scenario)
     )
+    return rule
+
+
+def planned_reports(
+    scenario: Scenario, training: LocalTraining, samples: NDArray[np.int64], clients: NDArray[np.int64]
+) -> Callable[[int], Release | None]:
+    """The record of the losses that are reported in a round, from the number of the round; None where none are.
+
+    Everybody is asked, or reports beside an upload: no run costs more.
+
+    Args:
+        scenario: The scenario.
+        training: Of the clients.
+        samples: (K,) n_i of the registered clients.
+        clients: (n,) with samples, one for each number of samples that occurs.
+
+    Raises:
+        ScenarioError: a rule of the user's own cannot be used.
+    """
+    rule = build_rule(scenario)
+    reports, asks = rule.facts().reports, rule.facts().reports.when == "asked"
+    if "losses" not in rule.facts().reads:
+        return lambda index: None
+    if reports.noise_std is None:
+        return lambda index: LossReport(index, clients, everyone=asks)
+    if isinstance(scenario.clients.selection, ExternalSelection):
+        return lambda index: UnvouchedRelease(index, clients, named(rule))
+    occurring = samples[clients]
+    asked, fewest = clients if asks else clients[:0], int(occurring.min())
+    return lambda index: record_of_reports(reports, index, asked, occurring, fewest, training)
+
+
+def build_selection(scenario: Scenario, network: Network, learner: Learner, timing: Timing) -> ClientSelection:
+    """The selection of the clients of each round.
+
+    Raises:
+        ScenarioError: a rule of the user's own cannot be used.
+    """
+    rule = build_rule(scenario)
 
     @cache
     def speed() -> NDArray[np.float64]:

@@ -24,6 +24,7 @@ from wirelessfl.scenario.power_control import (
 )
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.secure_aggregation_consistency import secure_aggregation_rules
+from wirelessfl.scenario.selection import SelectOort, SelectPowerOfChoice
 from wirelessfl.scenario.timing import Synchronous
 from wirelessfl.scenario.uplink import (
     AdaptiveRate,
@@ -38,7 +39,7 @@ from wirelessfl.scenario.uplink import (
 
 def uplink_rules(scenario: Sections) -> list[Rule]:
     """Rules of the uplink and around it."""
-    parts = (_jammer, _codec, secure_aggregation_rules, _rate, _power_control)
+    parts = (_jammer, _selection_by_losses, _codec, secure_aggregation_rules, _rate, _power_control)
     return [rule for rules_of in parts for rule in rules_of(scenario)]
 
 
@@ -57,6 +58,23 @@ def _jammer(scenario: Sections) -> list[Rule]:
             f"{1 if jammer is None else jammer.antennas} with {fading.model} fading, whose file has one gain of it",
             "1, or fading that is drawn",
         ),
+    ]
+
+
+def _selection_by_losses(scenario: Sections) -> list[Rule]:
+    selection = scenario.clients.selection
+    if not isinstance(selection, SelectPowerOfChoice | SelectOort):
+        return []
+    control = scenario.uplink.power_control if isinstance(scenario.uplink, OverTheAir) else None
+    unknown = "what an upload would have cost clients that were not selected is not known"
+    return [
+        (
+            getattr(part, "calibration", None) == "exact",
+            f"uplink.{key}.calibration",
+            f"exact with the selection {selection.scheme}: {unknown}",
+            "theorem, or a selection that follows no losses",
+        )
+        for key, part in (("jammer", jammer_of(scenario.uplink)), ("power_control", control))
     ]
 
 

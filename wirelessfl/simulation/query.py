@@ -7,9 +7,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.learning import LocalTraining
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.roles import claimed_loss
-from wirelessfl.learning.selection import LossReports
+from wirelessfl.learning.selection import LossReports, Selection
 from wirelessfl.privacy import LocalPlans, LossNoise, LossRelease, LossReport, Release, UnvouchedRelease
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.cell import Cell
@@ -133,23 +134,47 @@ def loss_release(
         told = len(transmitted) > 0 or asked is not None
         return LossReport(this.index, this.clients[transmitted], everyone=asked is not None) if told else None
     if selection.from_outside:  # which of the candidates it might have selected is not known
-        kind = type(selection.rule)
-        code = f"the selection {kind.__module__}:{kind.__qualname__}"
-        return UnvouchedRelease(this.index, this.clients[transmitted], code)
-    registry, batch_size = selection.network.registry, learner.training.batch_size
-    fewest = int(registry.samples.min())
-    noise = LossNoise(reports.noise_std, reports.clip, reports.statistic, batch_size, fewest)
+        return UnvouchedRelease(this.index, this.clients[transmitted], named(selection.rule))
+    registry, everyone = selection.network.registry, reports.when == "after"
     clients = np.zeros(0, dtype=np.int64) if asked is None else asked
-    everyone = reports.when == "after"
-    plans = None  # of code from outside that trains only records of what it did are known
-    if learner.unvouched is None:
-        plans = _plans(registry.occurring_samples if everyone else registry.samples[clients], learner)
-    return LossRelease(this.index, clients, noise, everyone, plans)
+    planned = registry.occurring_samples if everyone else registry.samples[clients]
+    fewest = int(registry.occurring_samples.min())
+    known = learner.unvouched is None  # of code from outside that trains only records of what it did are known
+    return record_of_reports(reports, this.index, clients, planned if known else None, fewest, learner.training)
 
 
-def _plans(samples: NDArray[np.int64], learner: Learner) -> LocalPlans:
+def named(rule: Selection) -> str:
+    """A selection from outside, in words."""
+    return f"the selection {type(rule).__module__}:{type(rule).__qualname__}"
+
+
+def record_of_reports(
+    reports: LossReports,
+    index: int,
+    clients: NDArray[np.int64],
+    planned: NDArray[np.int64] | None,
+    fewest: int,
+    training: LocalTraining,
+) -> LossRelease:
+    """The record of the losses of a round, reported with noise.
+
+    Args:
+        reports: What is reported, and when.
+        index: Of the round.
+        clients: (n,) who were asked; nobody where reports come with uploads.
+        planned: Samples of clients whose local training would be as it is planned: (n,) of those who were asked, or all
+            that occur; None where it is not known.
+        fewest: Samples of the registered client that has least.
+        training: Of the clients.
+    """
+    assert reports.noise_std is not None, "reports without noise are no release with a finite cost"
+    noise = LossNoise(reports.noise_std, reports.clip, reports.statistic, training.batch_size, fewest)
+    plans = None if planned is None else _plans(planned, training)
+    return LossRelease(index, clients, noise, reports.when == "after", plans)
+
+
+def _plans(samples: NDArray[np.int64], training: LocalTraining) -> LocalPlans:
     # Of clients with so many samples
-    training = learner.training
     batch_size = np.minimum(training.batch_size, samples)
     steps = local_steps(samples, training.batch_size, training.epochs, training.steps)
     return LocalPlans(*(tuple(column.tolist()) for column in (samples, batch_size, steps)))
