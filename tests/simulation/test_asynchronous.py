@@ -144,9 +144,10 @@ def test_energy_adds_up_and_nothing_is_booked_twice() -> None:
     assert {Status.PARTICIPATED, Status.UNDERWAY, Status.CRASHED, Status.UNAVAILABLE, Status.DEEP_FADE} <= statuses
 
 
-def test_a_finished_training_has_cost_what_it_costs() -> None:
-    """Booked round by round as far as it came, in all κ f² for each of its cycles."""
-    keys = {**FAULTY, "faults": {}, "timing__cpu_hz": [1e9, 1e9]}
+@pytest.mark.parametrize("faults", [{}, {"server_restart": {"p": 0.5, "downtime_s": 0.7}}])
+def test_a_finished_training_has_cost_what_it_costs(faults: dict[str, Any]) -> None:
+    """Booked round by round as far as it came, in all κ f² for each of its cycles; also what a server loses."""
+    keys = {**FAULTY, "faults": faults, "timing__cpu_hz": [1e9, 1e9]}
     simulation, rounds, _ = run(small(**keys))
     parts = simulation.deployment
     samples = parts.learner.samples_processed(parts.network.registry.samples)
@@ -154,23 +155,25 @@ def test_a_finished_training_has_cost_what_it_costs() -> None:
     spent = np.zeros(6)
     for this in rounds:
         spent += np.nan_to_num(this.slots["compute_energy_j"])
-        back = this.status == Status.PARTICIPATED
+        back = np.isin(this.status, [Status.PARTICIPATED, Status.LOST])
         np.testing.assert_allclose(spent[back], whole[back], rtol=1e-9)
         spent[back] = 0.0
     assert np.all(spent <= whole * (1 + 1e-9))
 
 
-def test_every_upload_is_released_once_when_it_begins() -> None:
-    """Who is still sending when the run ends has released its update, too."""
-    scenario = small(
-        **{**FAULTY, "uplink": {"kind": "digital", "rate": {"model": "fixed", "rate_bps": 2e4}, "snr_db": 30.0}}
-    )
+@pytest.mark.parametrize("restart", [{}, {"p": 1.0, "downtime_s": 4.0}, {"p": 0.5, "downtime_s": 0.7}])
+def test_every_upload_is_released_once_when_it_begins(restart: dict[str, float]) -> None:
+    """Who is still sending when the run ends has released its update, too, and who begins while the server is down."""
+    slow = {"kind": "digital", "rate": {"model": "fixed", "rate_bps": 2e4}, "snr_db": 30.0}
+    scenario = small(**{**FAULTY, "uplink": slow}, faults__server_restart=restart)
     _, rounds, events = run(scenario)
     for this, batch in zip(rounds, events, strict=True):
         (release,) = this.round.releases or (None,)
         began = np.asarray(batch.node)[np.asarray(batch.kind) == EventKind.TRANSMIT]
         released = [] if release is None else release.clients.tolist()
         assert released == sorted(began.tolist())
+    if restart:
+        return
     sending = [rounds[-1].status[np.searchsorted(rounds[-1].clients, c)] for c in rounds[-1].round.releases[0].clients]
     assert Status.UNDERWAY in sending, "the last round has somebody who still sends"
 

@@ -144,7 +144,11 @@ def test_wide_groups_are_warned_about() -> None:
                 "timing__ofdm": {"subcarrier_spacing_hz": 15e3, "subcarriers": 16},
                 "channel__sync": {"waveform": "ofdm", "max_offset": 0.05},
             },
-            r"channel\.sync\.max_offset: found 0\.05 with tdl fading",
+            r"channel\.sync\.max_offset: found 0\.05 with 16 groups of subcarriers",
+        ),
+        (  # a part of a symbol would fall into the next group, where another jamming hides it
+            {"channel__sync": {"max_offset": 0.05}},
+            r"channel\.sync\.max_offset: found 0\.05 with 16 groups .*; allowed: 0, or channel\.fading\.groups: 1",
         ),
         (
             {"channel__fading": {"model": "tdl", "groups": 4096}},

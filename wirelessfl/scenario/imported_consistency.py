@@ -52,9 +52,9 @@ def imported_rules(scenario: Sections) -> list[Rule]:
             "a divisor of them",
         ),
         (
-            channel.sync.waveform == "ofdm" and channel.sync.max_offset > 0 and fading.groups != 1,
+            channel.sync.max_offset > 0 and fading.groups != 1,
             "channel.sync.max_offset",
-            f"{channel.sync.max_offset:g} with {model}, which turns subcarriers by itself",
+            f"{channel.sync.max_offset:g} with {model} in groups of subcarriers, of which no late arrival is modelled",
             "0, or channel.fading.groups: 1",
         ),
         (

@@ -128,10 +128,10 @@ def _subcarriers(scenario: Sections) -> list[Rule]:
             "a divisor of them",
         ),
         (
-            sync.waveform == "ofdm" and sync.max_offset > 0 and fading.groups > 1,
+            sync.max_offset > 0 and fading.groups > 1,
             "channel.sync.max_offset",
-            f"{sync.max_offset:g} with tdl fading, which turns subcarriers by itself",
-            "0, or a longer delay_spread_s",
+            f"{sync.max_offset:g} with {fading.groups} groups of subcarriers, of which no late arrival is modelled",
+            "0, or channel.fading.groups: 1",
         ),
     ]
 

@@ -15,7 +15,7 @@ from wirelessfl.learning.timing import BITS_PER_PARAMETER, Timing
 from wirelessfl.radio import Moment
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.medium import TICKS_PER_SECOND, Medium, Report, all_ticks, seconds
+from wirelessfl.simulation.medium import TICKS_PER_SECOND, Medium, Report, after_all_else, all_ticks, seconds, ticks
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.state import SimulationState
@@ -176,6 +176,11 @@ class Cell:
         self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * self.learner.broadcast_dimension)
         self.medium.note(EventKind.NO_MODEL, this.clients[this.with_status(Status.NO_MODEL)])
         return self.medium.occupy(this.broadcast_s)
+
+    def restart_server(self) -> simpy.Event:
+        """Restart of the server; the event fires at its return, after all that clients do at that instant."""
+        self.medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
+        return after_all_else(self.medium.env, ticks(self.faults.downtime_s))
 
     def training_times(self, this: Round, active: NDArray[np.int64], airtime_s: float = 0.0) -> TrainingTimes:
         """Durations of local training of the clients at the positions ``active``; written to the round.

@@ -28,7 +28,7 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.lost_uploads import keeping
-from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
+from wirelessfl.simulation.medium import Medium, seconds
 from wirelessfl.simulation.personalisation import Personalisation
 from wirelessfl.simulation.query import loss_release, reported_beside_uploads, selected_round
 from wirelessfl.simulation.recorder import FinishedRound
@@ -148,9 +148,8 @@ class Simulation:
     def _restart(self, cell: Cell, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:
         # The server goes down with what it has received: the model stays, and privacy is spent all the same
         this.status[collected.heard] = Status.LOST
-        cell.medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
-        # After all that clients do at the instant of its return, so that nothing of that instant is still to come.
-        yield after_all_else(cell.medium.env, ticks(self.deployment.faults.downtime_s))
+        if not collected.after_restart:
+            yield cell.restart_server()
         return replace(collected, heard=collected.heard[:0], aggregate=None)
 
     def _check_availability(self, cell: Cell, this: Round) -> None:

@@ -5,7 +5,7 @@ whose update has arrived waits for the new model and starts again from it.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -80,7 +80,10 @@ class Asynchronous:
             yield window.closed
         else:
             yield cell.broadcast(this)
-        collected = self._account(cell, this, begin)
+        closed, restarts = medium.now, cell.faults.server_restarts(this.index, cell.network.streams)
+        if restarts:  # others go on meanwhile: what they begin to send is of this round, which may be the last
+            yield cell.restart_server()
+        collected = replace(self._account(cell, this, begin, closed), after_restart=restarts)
         jobs.accounted_until = medium.now
         return collected
 
@@ -130,13 +133,13 @@ class Asynchronous:
             self.jobs.start(job, cell.state.parameters)
             medium.env.process(asynchronous_client(medium, job, since=medium.now - 1))
 
-    def _account(self, cell: Cell, this: Round, begin: int) -> Collected:
-        # Account for what was done since ``begin``, and step by what has arrived
+    def _account(self, cell: Cell, this: Round, begin: int, closed: int) -> Collected:
+        # Account for what was done since ``begin``, and step by what had arrived when the window closed
         now, at_work = cell.medium.now, self.jobs.clients
         positions, jobs = np.searchsorted(this.clients, at_work), self.jobs.of(at_work)
         air_time, began_to_send = AirTime(), []
         for position, job in zip(positions.tolist(), jobs, strict=True):
-            this.status[position] = job.outcome if job.ends <= now else Status.UNDERWAY
+            this.status[position] = job.outcome if job.ends <= closed else Status.UNDERWAY
             began, stopped = _part(job.model_arrives, job.training_ends, begin, now)
             this.worked[position] = stopped - began
             fresh = job.round_index == this.index or job.training_ends > begin
@@ -147,7 +150,7 @@ class Asynchronous:
         this.compute_time[positions] = [job.compute_s for job in jobs]
         cell.drain(this.clients, self.uploads.note_energy(this, air_time))
         transmitted = positions[np.array(began_to_send, dtype=np.bool_)]
-        back = np.array([job.ends <= now for job in jobs], dtype=np.bool_)
+        back = np.array([job.ends <= closed for job in jobs], dtype=np.bool_)
         heard = this.with_status(Status.PARTICIPATED)
         aggregate = self._step(cell, this, heard) if len(heard) else None
         self.jobs.finish(at_work[back])

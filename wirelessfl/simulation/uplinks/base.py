@@ -114,6 +114,7 @@ class Collected:
         airtime: seconds for which the channel was occupied.
         unheard: (d,) of which coordinates of the aggregate nobody sent anything; None where all were heard.
         hidden_share: the share of all samples that the aggregate counts as, where noise hides who came; else None.
+        after_restart: whether a restart of the server in this round is over: what clients did meanwhile is part of it.
     """
 
     heard: NDArray[np.int64]
@@ -124,6 +125,7 @@ class Collected:
     secure_sum: SecureSum | None = None
     unheard: NDArray[np.bool_] | None = None
     hidden_share: float | None = None
+    after_restart: bool = False
 
 
 class Uplink(Protocol):
