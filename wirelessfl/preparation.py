@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wirelessfl.cluster.training import Elsewhere, check_workers, training_elsewhere
+from wirelessfl.cluster.training import Elsewhere, check_sendable, check_workers, training_elsewhere
 from wirelessfl.errors import DataError, PlanWarning, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
@@ -60,6 +60,8 @@ def prepared(
         with interrupts.at_once():
             elsewhere = resources.enter_context(training_elsewhere(means.workers, means.scheduler, interrupts.check))
             simulation = _prepare(scenario, folder, going_on, means, interrupts, elsewhere)
+            if elsewhere is not None:
+                check_sendable(_sent_beside_training(simulation))
             _tell_of_idle_workers(simulation, scenario, means)
         yield simulation
 
@@ -82,6 +84,16 @@ def _simulator(interrupts: Interrupts) -> Iterator[None]:
     finally:
         if not frozen:
             gc.unfreeze()
+
+
+def _sent_beside_training(simulation: Simulation) -> dict[str, object]:
+    # Objects by their key that workers need to form a part of the sum
+    from wirelessfl.simulation.uplinks import OverTheAir
+
+    uplink = simulation.deployment.uplink
+    if not isinstance(uplink, OverTheAir) or not uplink.sends_parts:
+        return {}
+    return {"uplink.power_control.policy": uplink.policies[0], "uplink.modulation.scheme": uplink.modulation}
 
 
 def _tell_of_idle_workers(simulation: Simulation, scenario: Scenario, means: Means) -> None:

@@ -137,6 +137,7 @@ class BrokenPolicy:
 
     defect: str
     calls: list[int] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
     needs_norms: ClassVar[bool] = False
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
@@ -159,10 +160,13 @@ class BrokenPolicy:
                 return replace(plan, silent=np.arange(len(links)) == 1)
             case "server_gain depends on the order":
                 return plan.with_server_gain(50.0 * abs(links.estimate[0]))
+            case "what was sent":
+                return plan.with_server_gain(50.0 + len(self.sent))
         return plan
 
     def transmit(self, plan: TransmitPlan, links: Links, norms: Any) -> Transmission:
         sent = CrossLayer(50.0).transmit(plan, links)
+        self.sent.append(len(links))
         match self.defect:
             case "tx_gain has shape":
                 return replace(sent, tx_gain=sent.tx_gain[:, None])
@@ -205,6 +209,7 @@ class BrokenPolicy:
         "others are in its block",
         "less energy",
         "realised norms",
+        "what was sent",
     ],
 )
 def test_broken_power_control_is_refused(defect: str) -> None:

@@ -35,7 +35,7 @@ PATIENCE_S = 120.0
 
 
 @contextmanager
-def scheduler(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def scheduler(folder: Path, workers: int, threads: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A scheduler and workers as processes on the loopback: its address, then all processes, it first."""
     file = folder / "scheduler.json"
     python = [sys.executable, "-m"]
@@ -49,7 +49,7 @@ def scheduler(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess
     processes = [start("distributed.cli.dask_scheduler", "--port", "0")]
     try:
         for _ in range(workers):
-            processes.append(start("distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny"))
+            processes.append(start("distributed.cli.dask_worker", "--nthreads", str(threads), "--no-nanny"))
         deadline = time.monotonic() + PATIENCE_S
         while not file.exists() or not file.read_text():
             assert time.monotonic() < deadline

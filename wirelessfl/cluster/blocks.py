@@ -7,21 +7,35 @@ blocks, and the model with them, are sent again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.cluster.worker import RoundOnWorkers, RunOnWorkers, TrainedBlock, sum_part, train_part
+from wirelessfl.cluster.worker import RoundOnWorkers, RunOnWorkers, TrainedBlock, prepare, sum_part, train_part
 from wirelessfl.learning import BlockSum, CohortBlock
 from wirelessfl.learning.cohort import BlockMap, Cohort, CohortPart, SummedBlock
 
 AHEAD = 2
 """Blocks on their way for each thread of a worker."""
-Result = TypeVar("Result", TrainedBlock, SummedBlock)
+Result = TypeVar("Result", TrainedBlock, SummedBlock, None)
+
+
+class Parts(Protocol):
+    """Clients of a round, of which a part travels with each block."""
+
+    def part(self, positions: NDArray[np.int64]) -> CohortPart | None:
+        """The part of the clients at some positions."""
+
+
+class _Nobody:
+    # Before the first round no client travels
+    def part(self, positions: NDArray[np.int64]) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -36,11 +50,11 @@ class RoundOfBlocks(Generic[Result]):
     """
 
     shared: RoundOnWorkers
-    task: Callable[[RoundOnWorkers, CohortPart], Result]
-    cohort: Cohort
+    task: Callable[[RoundOnWorkers, Any], Result]
+    cohort: Parts
     blocks: Sequence[NDArray[np.int64]]
 
-    def part(self, at: int) -> CohortPart:
+    def part(self, at: int) -> CohortPart | None:
         """The part of block ``at`` of the cohort."""
         return self.cohort.part(self.blocks[at])
 
@@ -66,6 +80,18 @@ class BlocksElsewhere:
 
     def __init__(self, workers: Workers, run: RunOnWorkers) -> None:
         self._workers, self._run = workers, run
+
+    def prepare(self, count: int) -> None:
+        """Model and data in ``count`` workers: what they refuse is refused before anything is written.
+
+        Raises:
+            InfeasibleError: a worker has other versions, or none comes.
+            ScenarioError: it has another text of the user's own code.
+            DataError: it has other data, or none.
+        """
+        shared = RoundOnWorkers(self._run, np.zeros(0), b"")
+        nothing = [np.zeros(0, dtype=np.int64)] * count
+        deque(self._workers.results(RoundOfBlocks(shared, prepare, _Nobody(), nothing)), maxlen=0)
 
     def __call__(self, cohort: Cohort, blocks: Sequence[NDArray[np.int64]]) -> Generator[CohortBlock, None, None]:
         """The finished blocks in order; the workers begin at once."""

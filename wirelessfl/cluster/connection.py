@@ -41,7 +41,8 @@ def connect(scheduler: str, jobs: int) -> Iterator[Any]:
         cluster = resources.enter_context(_slurm_cluster(jobs)) if scheduler == SLURM else None
         with _in_words(scheduler):
             if cluster is None:
-                _shake_hands(distributed, scheduler)
+                with _address_in_words(scheduler):
+                    _shake_hands(distributed, scheduler)
             client = distributed.Client(cluster or scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
         yield resources.enter_context(client)
 
@@ -67,10 +68,19 @@ def _in_words(scheduler: str) -> Iterator[None]:
             f"no Dask scheduler answered at {scheduler} within {CONNECT_TIMEOUT_S:g} s; "
             "is it running, and can this machine reach it?"
         ) from error
-    except (TypeError, ValueError) as error:  # such as TLS without certificates
-        raise InputError(f"--scheduler: {scheduler} cannot be used: {error}") from error
+    except InputError:
+        raise
     except Exception as error:  # Dask takes whatever comes for its own protocol, and fails in as many ways
         raise InfeasibleError(f"what answered at {scheduler} is not a Dask scheduler ({error})") from error
+
+
+@contextmanager
+def _address_in_words(scheduler: str) -> Iterator[None]:
+    # An address that nothing can be asked at, such as one with TLS and without certificates
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--scheduler: {scheduler} cannot be used: {error}") from error
 
 
 def require(module: str, package: str) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from wirelessfl import plugins
 from wirelessfl.cluster.connection import SLURM
 from wirelessfl.errors import InputError, ScenarioError, precondition
+from wirelessfl.scenario.scenario import outside_code
 
 if TYPE_CHECKING:
     from wirelessfl.learning.cohort import TrainingElsewhere
@@ -63,16 +65,38 @@ def training_elsewhere(
     with found as there:
 
         def elsewhere(scenario: Scenario, learner: Learner) -> TrainingElsewhere:
+            _refuse_typed(scenario)
             _refuse_unsendable(learner)
-            return BlocksElsewhere(there, RunOnWorkers.of(scenario, learner.population))
+            blocks = BlocksElsewhere(there, RunOnWorkers.of(scenario, learner.population))
+            blocks.prepare(count)
+            return blocks
 
         yield elsewhere
 
 
+def _refuse_typed(scenario: Scenario) -> None:
+    # What a script or an interpreter defines is in no other process
+    for key, reference in outside_code(scenario).items():
+        precondition(
+            plugins.top_of(reference) != "__main__",
+            f"{key}: found {reference}, which worker processes cannot import; allowed: a class or function in a module "
+            "of its own, or a run without --workers and --scheduler",
+            ScenarioError,
+        )
+
+
 def _refuse_unsendable(learner: Learner) -> None:
-    # Objects of the user's own may hold what cannot be pickled
     gradients = None if learner.private is None else learner.private.gradients
-    for key, one in (("training.optimizer.name", learner.training), ("training.privacy.mechanism", gradients)):
+    check_sendable({"training.optimizer.name": learner.training, "training.privacy.mechanism": gradients})
+
+
+def check_sendable(parts: Mapping[str, object]) -> None:
+    """Checks that objects, by their key, can be sent to workers: the user's own may hold what cannot be pickled.
+
+    Raises:
+        ScenarioError: one cannot.
+    """
+    for key, one in parts.items():
         try:
             pickle.dumps(one)
         except Exception as error:

@@ -27,6 +27,7 @@ from wirelessfl.learning.cohort import BlockSum, Cohort, CohortPart, SummedBlock
 from wirelessfl.learning.cohort.execution import keep_freed_memory
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.layout import image_format
+from wirelessfl.plugins import RunCode
 from wirelessfl.plugins.blame import remember
 from wirelessfl.plugins.places import found_later
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario
@@ -143,30 +144,38 @@ def _own(rows: NDArray[Any]) -> NDArray[Any]:
     return rows if rows.flags.writeable else rows.copy()
 
 
-def train_part(this: RoundOnWorkers, part: CohortPart) -> TrainedBlock:
-    """The finished training of some clients, in a worker.
+def prepare(this: RoundOnWorkers, part: None) -> None:
+    """Model and data of the run in a worker, before the first round.
 
     Raises:
         InfeasibleError: the worker has other versions.
         ScenarioError: it has another text of the user's own code.
         DataError: it has other data, or none.
     """
-    block, lasting, _ = _trained(this, part)
-    return TrainedBlock.of(block, lasting)
+    _place(this.run)
+
+
+def train_part(this: RoundOnWorkers, part: CohortPart) -> TrainedBlock:
+    """The finished training of some clients, in a worker; raises what `prepare` does."""
+    place = _place(this.run)
+    with place.code.in_use():
+        block, lasting, _ = _trained(place, this, part)
+        return TrainedBlock.of(block, lasting)
 
 
 def sum_part(this: RoundOnWorkers, part: CohortPart) -> SummedBlock:
     """The finished training of some clients, in a worker, of which a part of the sum is left; raises the same."""
-    block, lasting, summed = _trained(this, part)
-    total: BlockSum = pickle.loads(summed)  # noqa: S301 - of who runs code here anyway
-    state = {name: block.transform_state[name].cpu() for name in lasting}
-    return SummedBlock(part.positions, total.part(replace(block, positions=part.positions)), state)
+    place = _place(this.run)
+    with place.code.in_use():
+        block, lasting, summed = _trained(place, this, part)
+        total: BlockSum = pickle.loads(summed)  # noqa: S301 - of who runs code here anyway
+        state = {name: block.transform_state[name].cpu() for name in lasting}
+        return SummedBlock(part.positions, total.part(replace(block, positions=part.positions)), state)
 
 
-def _trained(this: RoundOnWorkers, part: CohortPart) -> tuple[CohortBlock, Collection[str], bytes]:
+def _trained(place: "_Place", this: RoundOnWorkers, part: CohortPart) -> tuple[CohortBlock, Collection[str], bytes]:
     # The block, the names of the rows of the transform's state that last, and the sum as it was sent
     torch.set_num_threads(1)  # in this thread: workers are counted by threads
-    place = _place(this.run)
     training, round_index, plan, transform, summed = pickle.loads(this.shared)  # noqa: S301 - as above
     device = torch.device(plan.device)
     kept = part.transform_state
@@ -195,13 +204,14 @@ def _objective(part: CohortPart, device: torch.device) -> LocalObjective:
 
 
 class _Place:
-    # Model and data of a run in this process
-    def __init__(self, model: FlatModel, population: Population, streams: Streams) -> None:
-        self.model, self.streams = model, streams
+    # Code from outside, model and data of a run in this process
+    def __init__(self, code: RunCode, model: FlatModel, population: Population, streams: Streams) -> None:
+        self.code, self.model, self.streams = code, model, streams
         self._populations = {"cpu": population}
+        self._moving = threading.Lock()  # not that of places, which may wait for code that is in use
 
     def on_device(self, plan: ExecutionPlan) -> Population:
-        with _building:
+        with self._moving:
             if plan.device not in self._populations:
                 self._populations[plan.device] = on_device(self._populations["cpu"], plan)
             return self._populations[plan.device]
@@ -229,10 +239,15 @@ def _built(run: RunOnWorkers) -> _Place:
     keep_freed_memory()
     allowed = f"allowed: {run.versions}, as where the run was begun"
     precondition(run.versions == _versions(), f"a worker has {_versions()}; {allowed}", InfeasibleError)
-    for folder in reversed(run.plugin_folders):
-        plugins.search(Path(folder))
-    if run.process != _PROCESS:  # workers of a cluster outlive a run, and edits
-        plugins.forget({path.partition("/")[0].removesuffix(".py") for path in run.sources})
+    # Workers of a cluster outlive a run, and edits; this process itself has the code of its own runs
+    tops = {path.partition("/")[0].removesuffix(".py") for path in run.sources} if run.process != _PROCESS else ()
+    code = RunCode(tops, [Path(folder) for folder in run.plugin_folders])
+    with code.in_use():
+        return _Place(code, *_found(run))
+
+
+def _found(run: RunOnWorkers) -> tuple[FlatModel, Population, Streams]:
+    # Model, data and randomness of a run whose code from outside can be imported
     places = Places.beside(*map(Path, run.data_folders))
     scenario = parse_scenario(run.scenario, "the scenario of the run", places=places)
     _refuse_others("code", run.sources, _digests(scenario), ScenarioError)
@@ -246,7 +261,7 @@ def _built(run: RunOnWorkers) -> _Place:
     model = build_model(scenario, population)
     compile_program(model)
     image_format(model)
-    return _Place(model, population, streams)
+    return model, population, streams
 
 
 def _refuse_others(

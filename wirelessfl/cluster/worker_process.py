@@ -33,12 +33,12 @@ class Request:
     Attributes:
         shared: What all blocks of its round share; None for that of the request before.
         task: What is called with it and the part.
-        part: The part of the block.
+        part: The part of the block; None before the first round.
     """
 
     shared: RoundOnWorkers | None
-    task: Callable[[RoundOnWorkers, CohortPart], Any]
-    part: CohortPart
+    task: Callable[[RoundOnWorkers, Any], Any]
+    part: CohortPart | None
 
 
 def main() -> None:

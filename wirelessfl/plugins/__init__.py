@@ -11,9 +11,11 @@ from wirelessfl.plugins.loading import load_class, load_function, make
 from wirelessfl.plugins.places import folders, forget, search, top_of
 from wirelessfl.plugins.recorded import importing_from, write_sources
 from wirelessfl.plugins.sources import Sources, sources_of
+from wirelessfl.plugins.turns import RunCode
 
 __all__ = [
     "RAISED",
+    "RunCode",
     "Sources",
     "failure",
     "folders",

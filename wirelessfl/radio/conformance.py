@@ -175,6 +175,11 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
             _check_non_expansive(policy, plan, heard)
         bound = received_bound(policy, plan, heard)
         require(bool(np.all(np.isfinite(bound))), "the received bound is not finite")
+        again = policy.plan(links, round_index, air)
+        require(
+            again.server_gain == plan.server_gain,
+            "server_gain depends on what was sent since the plan before: is there hidden state?",
+        )
 
 
 def _check_plan(policy: PowerControl, plan: TransmitPlan, links: Links, round_index: int, air: AirInterface) -> None:

@@ -70,9 +70,13 @@ class OverTheAir(AirPlanner):
 
         Of several receivers there are as many signals; those of several blocks or groups are summed update by update.
         """
+        return self.arrivals(this, self._mine(plan)) if self.sends_parts else None
+
+    @property
+    def sends_parts(self) -> bool:
+        """Whether a part of the signal, of some clients, can be formed by itself, as in another process."""
         linear = not isinstance(self.modulation, Waveform)
-        alone = len(self.policies) == 1 and len(self.ranges) == 1
-        return self.arrivals(this, self._mine(plan)) if linear and alone else None
+        return linear and len(self.policies) == 1 and len(self.ranges) == 1
 
     @override
     def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock] | Iterator[SummedBlock]:
