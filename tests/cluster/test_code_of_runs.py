@@ -21,7 +21,7 @@ from tests.study.test_cluster import scheduler
 from wirelessfl import plugins
 from wirelessfl.cluster.training import check_sendable
 from wirelessfl.errors import ScenarioError
-from wirelessfl.plugins import RunCode, places, turns
+from wirelessfl.plugins import RunCode, places, tops_of, turns
 
 OPTIMIZER = """
 from dataclasses import dataclass
@@ -76,6 +76,34 @@ def test_each_run_finds_its_own_modules(tmp_path: Path) -> None:
             with run.in_use():
                 assert pickle.loads(pickled) is own  # noqa: S301 - written a moment ago
                 assert factor == loaded(HELPER).FACTOR
+
+
+def test_a_run_finds_no_module_beside_another_one(tmp_path: Path) -> None:
+    """Neither one that is loaded nor one that only lies there; nor is a library loaded twice."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / f"{NAME}.py").write_text("import json\n")
+    (first / f"{HELPER}.py").write_text("FACTOR = 1.0\n")
+    one, other = RunCode(TOPS, [first]), RunCode(tops_of([f"{NAME}.py", "json"]), [second])
+    library = loaded("json")
+    with one.in_use():
+        assert loaded(HELPER).FACTOR == 1.0
+    with other.in_use():
+        assert loaded(NAME).json is library
+        with pytest.raises(ModuleNotFoundError):
+            loaded(HELPER)
+    with one.in_use():
+        assert loaded(HELPER).FACTOR == 1.0
+
+
+def test_a_failing_start_lets_the_next_run_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(turns, "look_for", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError), RunCode(TOPS, [tmp_path]).in_use():
+            pass
+    with RunCode(TOPS, [folder_of(tmp_path, 1.0)]).in_use():
+        assert loaded(HELPER).FACTOR == 1.0
 
 
 def test_an_edited_file_is_for_runs_that_come_later(tmp_path: Path) -> None:

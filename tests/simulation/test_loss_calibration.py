@@ -11,6 +11,7 @@ from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_loss_selection import CHOICE, OORT, played, scenario
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import InfeasibleError, ScenarioError
+from wirelessfl.learning import SGD
 from wirelessfl.learning.selection import SelectPowerOfChoice
 
 REPORTS = {"loss_noise_std": 40.0, "loss_clip": 3.0}
@@ -74,6 +75,26 @@ def test_a_selection_from_outside_that_reads_losses_meets_no_target() -> None:
     own = {"scheme": f"{__name__}:OwnChoice", "count": 2, "options": {"candidates": 4, **REPORTS}}
     with pytest.raises(InfeasibleError, match="OwnChoice"):
         build_simulation(scenario(own, **at("accounted", MECHANISMS["poisson"])), PLAN)
+
+
+class OwnSteps(SGD):
+    """An optimizer from outside."""
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_code_from_outside_that_trains_meets_no_target_where_losses_select(selection: str) -> None:
+    """What it would have done with those who were not selected is not known."""
+    keys = at("accounted", MECHANISMS["poisson"])
+    own = {"training__optimizer": {"name": f"{__name__}:OwnSteps", "lr": 0.1}}
+    with pytest.raises(InfeasibleError, match="OwnSteps"):
+        build_simulation(scenario(SELECTIONS[selection], **keys, **own), PLAN)
+
+
+def test_radio_is_not_calibrated_to_what_is_accounted_behind_a_rule_from_outside() -> None:
+    own = {"scheme": f"{__name__}:OwnChoice", "count": 2, "options": {"candidates": 4, **REPORTS}}
+    uplink = {"kind": "over_the_air", "jammer": {"epsilon": 2.0, "calibration": "exact"}}
+    with pytest.raises(ScenarioError, match=r"uplink\.jammer\.calibration: found exact with the selection .*OwnChoice"):
+        build_simulation(scenario(own, uplink=uplink), PLAN)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ ASKED, AFTER = {**CHOICE, **NOISY}, [{**CHOICE, **NOISY, "loss": "last"}, {**OOR
 def test_over_the_air_whoever_might_have_been_selected_is_charged(selection: dict[str, Any], clip: float) -> None:
     """μ² of each client: its reports, and whenever it might have been selected (p α_u/(s σ_c))².
 
-    With s = 1 where it was not, and where rules ask nobody with the largest p. Updates are scaled to the clip.
+    With s = 1 where it was not, and where rules ask nobody. Updates are scaled to the clip.
     """
     keys = {"uplink": {**FIXED_GAIN, "clip": clip}, "privacy": {"unit": "client", "delta": 1e-5}}
     simulation, rounds, _ = played(scenario(selection, **keys))
@@ -70,13 +70,15 @@ def test_over_the_air_whoever_might_have_been_selected_is_charged(selection: dic
         asked, silent = this.round.before.asked, this.values["channel_noise_std"] / this.values["server_gain"]
         cost = (weight / silent) ** 2
         if asked is None:
-            total += cost.max() + (3.0 / 2.0) ** 2
+            total += cost + (3.0 / 2.0) ** 2
         else:
             took_part = this.clients[this.round.with_status(Status.PARTICIPATED)]
             cost[took_part] /= this.slots["backoff"][this.round.with_status(Status.PARTICIPATED)] ** 2
             total[asked] += cost[asked] + (3.0 / 2.0) ** 2
         expected = gaussian_epsilon(math.sqrt(total.max()), 1e-5)
         assert this.values["epsilon_accounted"] == pytest.approx(float(expected), rel=1e-9)
+    by_hand = gaussian_epsilon(np.sqrt(total), 1e-5)
+    np.testing.assert_allclose(simulation.ledger.client_epsilons()[1], by_hand, rtol=1e-9)
     words = " ".join(simulation.ledger.why_different())
     assert "with noise of standard deviation 2" in words and "Who is selected follows these reports" in words
 
@@ -121,7 +123,7 @@ NOISES: dict[str, dict[str, Any]] = {
 def test_local_noise_is_charged_to_whoever_might_have_been_selected(noise: str) -> None:
     """As much as if it had taken part in every round: whom their draws selected does not show.
 
-    Reports add at most 3 (6e-6)² = 1.1e-10 to a squared cost of 3/81 or more, which is 3e-9 of it.
+    Reports add at most 3 (3e-6)² = 2.7e-11 to a squared cost of 4e-4 or more, which is 7e-8 of it.
     """
     keys = {"training__privacy": NOISES[noise], "training__batch_size": 7, "rounds": 3, "uplink": {"kind": "ideal"}}
     quiet = {"loss_noise_std": 1e6, "loss_clip": 3.0}
@@ -130,12 +132,10 @@ def test_local_noise_is_charged_to_whoever_might_have_been_selected(noise: str) 
         expected = all_take_part.ledger.client_epsilons()[1]
         asked, rounds, _ = played(scenario({**CHOICE, "candidates": 6, **quiet}, **keys, seed=seed))
         assert all(len(this.clients) == 2 for this in rounds)
-        np.testing.assert_allclose(asked.ledger.client_epsilons()[1], expected, rtol=1e-8)
+        np.testing.assert_allclose(asked.ledger.client_epsilons()[1], expected, rtol=1e-7)
         for rule in ({**CHOICE, **quiet, "loss": "last"}, {**OORT, **quiet}):
             found = played(scenario(rule, **keys, seed=seed))[0].ledger.client_epsilons()[1]
-            assert np.ptp(found) == 0 and found[0] >= (1 - 1e-8) * expected.max()
-            if noise in ("shuffled", "zcdp"):  # with Poisson sampling the largest rate and the most steps are of two
-                assert found[0] == pytest.approx(expected.max(), rel=1e-8)
+            np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
 def test_a_small_client_is_charged_also_where_large_ones_are_drawn(tmp_path: Path) -> None:

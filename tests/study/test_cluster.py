@@ -105,7 +105,7 @@ def test_a_lost_scheduler_ends_the_study_and_it_resumes(tmp_path: Path) -> None:
         def kill(message: Message) -> None:
             processes[0].kill()
 
-        with pytest.raises(InfeasibleError, match="the Dask scheduler is gone"):
+        with pytest.raises(InfeasibleError, match="the connection to the Dask scheduler is lost"):
             run_study(plan, tmp_path / "out", scheduler=address, on_message=kill)
     statuses = {record.status for record in open_study(tmp_path / "out").records}
     assert statuses <= {"complete", "interrupted", "waiting"} and statuses != {"complete"}

@@ -90,7 +90,7 @@ def closing_attributes(simulation: Simulation) -> dict[str, str]:
 def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:
     """The columns over clients, for those that were active: a trace grows with the active clients."""
     registry, ledger = simulation.deployment.network.registry, simulation.ledger
-    known, unbounded = ledger.state()["clients"].astype(np.int64), simulation.state.unbounded
+    known, unbounded = ledger.known_clients, simulation.state.unbounded
     clients = np.union1d(known, unbounded)
     published, accounted = ledger.client_epsilons()
     without = np.setdiff1d(unbounded, known)  # no guarantee is theirs, and the ledger has 0 for those it does not know

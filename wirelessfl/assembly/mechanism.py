@@ -198,7 +198,7 @@ def build_local_privacy(
 
     if given is None:
         assert epsilon is not None and not isinstance(mechanism, ExternalMechanism)
-        reports = planned_reports(scenario, training, population.sizes, representatives)
+        reports = planned_reports(scenario, training, population.sizes, representatives, unvouched(scenario))
 
         def planned(noise: float, round_index: int) -> tuple[Release, ...]:
             told = reports(round_index)

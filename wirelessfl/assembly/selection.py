@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.assembly.objects import make_object
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import LocalTraining
 from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.selection.protocol import FRESH
@@ -18,6 +19,7 @@ from wirelessfl.radio.slot_schedule import PilotCharge
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.selection import ExternalSelection
 from wirelessfl.scenario.uplink import Ideal
+from wirelessfl.scenario.uplink_consistency import UNKNOWN_COST, exactly_calibrated
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.query import named, record_of_reports
 from wirelessfl.simulation.selection import ClientSelection
@@ -52,16 +54,23 @@ def build_rule(scenario: Scenario) -> Selection:
     """The rule by which clients are selected.
 
     Raises:
-        ScenarioError: a rule of the user's own cannot be used.
+        ScenarioError: a rule of the user's own cannot be used, or not with power that is calibrated to an accounted ε.
     """
     rule: Selection = make_object(
         "clients.selection.scheme", scenario.clients.selection, context=SelectionSetting.of(scenario)
     )
+    if isinstance(scenario.clients.selection, ExternalSelection) and "losses" in rule.facts().reads:
+        for key in exactly_calibrated(scenario.uplink):
+            raise ScenarioError(f"{key}: found exact with {named(rule)}: {UNKNOWN_COST}; allowed: theorem")
     return rule
 
 
 def planned_reports(
-    scenario: Scenario, training: LocalTraining, samples: NDArray[np.int64], clients: NDArray[np.int64]
+    scenario: Scenario,
+    training: LocalTraining,
+    samples: NDArray[np.int64],
+    clients: NDArray[np.int64],
+    unvouched: str | None,
 ) -> Callable[[int], Release | None]:
     """The record of the losses that are reported in a round, from the number of the round; None where none are.
 
@@ -72,6 +81,7 @@ def planned_reports(
         training: Of the clients.
         samples: (K,) n_i of the registered clients.
         clients: (n,) with samples, one for each number of samples that occurs.
+        unvouched: Code from outside that sees private data, in words; None without any.
 
     Raises:
         ScenarioError: a rule of the user's own cannot be used.
@@ -82,8 +92,9 @@ def planned_reports(
         return lambda index: None
     if reports.noise_std is None:
         return lambda index: LossReport(index, clients, everyone=asks)
-    if isinstance(scenario.clients.selection, ExternalSelection):
-        return lambda index: UnvouchedRelease(index, clients, named(rule))
+    outside = named(rule) if isinstance(scenario.clients.selection, ExternalSelection) else unvouched
+    if outside is not None:  # what it would have done with others is not known
+        return lambda index: UnvouchedRelease(index, clients, outside)
     occurring = samples[clients]
     asked, fewest = clients if asks else clients[:0], int(occurring.min())
     return lambda index: record_of_reports(reports, index, asked, occurring, fewest, training)

@@ -27,7 +27,7 @@ from wirelessfl.learning.cohort import BlockSum, Cohort, CohortPart, SummedBlock
 from wirelessfl.learning.cohort.execution import keep_freed_memory
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.layout import image_format
-from wirelessfl.plugins import RunCode
+from wirelessfl.plugins import RunCode, tops_of
 from wirelessfl.plugins.blame import remember
 from wirelessfl.plugins.places import found_later
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario
@@ -208,7 +208,7 @@ class _Place:
     def __init__(self, code: RunCode, model: FlatModel, population: Population, streams: Streams) -> None:
         self.code, self.model, self.streams = code, model, streams
         self._populations = {"cpu": population}
-        self._moving = threading.Lock()  # not that of places, which may wait for code that is in use
+        self._moving = threading.Lock()
 
     def on_device(self, plan: ExecutionPlan) -> Population:
         with self._moving:
@@ -217,7 +217,8 @@ class _Place:
             return self._populations[plan.device]
 
 
-_building = threading.RLock()
+_looking = threading.Lock()
+_building: dict[str, threading.Lock] = {}
 _places: dict[str, _Place] = {}
 
 
@@ -227,12 +228,20 @@ def forget(token: str) -> None:
 
 
 def _place(run: RunOnWorkers) -> _Place:
-    with _building:
-        if run.token not in _places:
+    with _looking:
+        if (found := _places.get(run.token)) is not None:
+            return found
+        building = _building.setdefault(run.token, threading.Lock())
+    with building:  # other runs go on: code from outside may have to wait for its turn
+        if (found := _places.get(run.token)) is not None:
+            return found
+        place = _built(run)
+        with _looking:
             for old in list(_places)[: 1 - _MOST_RUNS]:
                 del _places[old]
-            _places[run.token] = _built(run)
-        return _places[run.token]
+            _places[run.token] = place
+            _building.pop(run.token, None)
+        return place
 
 
 def _built(run: RunOnWorkers) -> _Place:
@@ -240,7 +249,7 @@ def _built(run: RunOnWorkers) -> _Place:
     allowed = f"allowed: {run.versions}, as where the run was begun"
     precondition(run.versions == _versions(), f"a worker has {_versions()}; {allowed}", InfeasibleError)
     # Workers of a cluster outlive a run, and edits; this process itself has the code of its own runs
-    tops = {path.partition("/")[0].removesuffix(".py") for path in run.sources} if run.process != _PROCESS else ()
+    tops = tops_of(run.sources) if run.process != _PROCESS else ()
     code = RunCode(tops, [Path(folder) for folder in run.plugin_folders])
     with code.in_use():
         return _Place(code, *_found(run))

@@ -11,7 +11,7 @@ from wirelessfl.plugins.loading import load_class, load_function, make
 from wirelessfl.plugins.places import folders, forget, search, top_of
 from wirelessfl.plugins.recorded import importing_from, write_sources
 from wirelessfl.plugins.sources import Sources, sources_of
-from wirelessfl.plugins.turns import RunCode
+from wirelessfl.plugins.turns import RunCode, tops_of
 
 __all__ = [
     "RAISED",
@@ -29,5 +29,6 @@ __all__ = [
     "search",
     "sources_of",
     "top_of",
+    "tops_of",
     "write_sources",
 ]

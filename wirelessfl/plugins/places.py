@@ -69,6 +69,13 @@ def found_later(tops: Iterable[str]) -> None:
         sys.meta_path.append(_Later)
 
 
+def look_for(tops: Iterable[str], folders: Iterable[Path]) -> None:
+    """Top-level modules and folders of one run, in place of all that were named before."""
+    _known.clear()
+    _searched[:] = [folder.resolve() for folder in folders]
+    found_later(tops)
+
+
 def top_of(reference: str) -> str:
     """The top-level package or module of ``package.module:Name``, or of a module."""
     return reference.partition(":")[0].partition(".")[0]

@@ -221,8 +221,8 @@ class Account:
             "common_events": _event_rows(event for event, _ in self._common.uses),
             "common_counts": np.array([count for _, count in self._common.uses], dtype=np.int64),
             "common_mu_squared": np.array([self._common.mu_squared]),
-            "reasons": np.array([reason.encode() for reason in self.reasons], dtype=np.bytes_),
-            "conversion": np.array([(self.conversion or "").encode()], dtype=np.bytes_),
+            "reasons": encoded(self.reasons),
+            "conversion": encoded([self.conversion or ""]),
         }
 
     @classmethod
@@ -245,7 +245,7 @@ class Account:
         account._counts.add(*(np.array(state[f"entry_{name}"], dtype=np.int64) for name in ("slot", "event", "count")))
         common = zip(_events_from(state["common_events"]), state["common_counts"].tolist(), strict=True)
         account._common = Profile(state["common_mu_squared"].tolist()[0], tuple(common))
-        account.reasons = [reason.decode() for reason in state["reasons"].tolist()]
+        account.reasons = decoded(state["reasons"])
         account.conversion = state["conversion"].tolist()[0].decode() or None
         return account
 
@@ -262,6 +262,16 @@ def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
     if missing <= 0:
         return array
     return np.concatenate([array, np.full(max(missing, len(array)), fill, dtype=array.dtype)])
+
+
+def encoded(texts: Iterable[str]) -> NDArray[np.bytes_]:
+    """Texts in UTF-8; ``decoded`` is the inverse."""
+    return np.array([text.encode() for text in texts], dtype=np.bytes_)
+
+
+def decoded(texts: NDArray[np.generic]) -> list[str]:
+    """Texts of an array in UTF-8."""
+    return [text.decode() for text in texts.tolist()]
 
 
 def _together(common: Uses, own: Uses) -> Uses:

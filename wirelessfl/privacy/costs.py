@@ -4,7 +4,7 @@ Every mechanism of this package reduces to two kinds of cost: plain Gaussian mec
 ``gdp_mu²``, and Gaussian mechanisms on a random subsample, which an accountant composes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -201,27 +201,6 @@ class Spending:
     conversion: Conversion = "accountant"
     unproven: str | None = None
     everyone: bool = False
-
-
-def of_the_dearest(spending: Spending) -> Spending:
-    """The spending of every registered client that bounds those of n clients.
-
-    Several that differ in their sampled mechanisms are bounded by the least noise, largest rate and most uses of them.
-    """
-    if spending.everyone or not len(spending.mu_squared):
-        return spending
-    if spending.unproven is not None:
-        return replace(no_guarantee(None, spending.unproven), conversion=spending.conversion)
-    steps = spending.sampled
-    if steps is not None:
-        used = steps.count > 0
-        steps = replace(
-            steps,
-            noise_multiplier=steps.noise_multiplier[used].min(keepdims=True),
-            sample_rate=steps.sample_rate[used].max(keepdims=True),
-            count=steps.count.max(keepdims=True),
-        )
-    return replace(spending, mu_squared=spending.mu_squared.max(keepdims=True), sampled=steps, everyone=True)
 
 
 def no_guarantee(num_clients: int | None, reason: str) -> Spending:

@@ -1,14 +1,15 @@
 """The ledger: published and accounted epsilon of every client, from the releases of every round."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.account import Account, grown
+from wirelessfl.privacy.account import Account, decoded, encoded, grown
 from wirelessfl.privacy.column import Column
-from wirelessfl.privacy.costs import PrivacyFacts, Spending, Statement, of_the_dearest
+from wirelessfl.privacy.costs import PrivacyFacts, Spending, Statement
 from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.losses import LossRelease
@@ -41,10 +42,10 @@ class Ledger:
         self._rounds: dict[str, NDArray[np.int64]] = {}  # route -> participations per slot
         self._last_round: dict[str, NDArray[np.int64]] = {}  # route -> 1 + round of the last one per slot
         self._slot_of: NDArray[np.int32] = np.full(self.facts.num_clients, -1, dtype=np.int32)
-        self._touched = _NOBODY
-        self._num_touched = 0
+        self._touched, self._num_touched = _NOBODY, 0
         self._changed: list[NDArray[np.int64]] = []
         self._remarks: dict[str, None] = {}
+        self._kinds = _NOBODY
         self._reported_in = -1  # the last round of which losses were reported
         self._reports: LossRelease | None = None  # of that round, known while it is added
 
@@ -71,6 +72,7 @@ class Ledger:
             self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
             return
         self._published.add(release.route, slots, release.published(self.facts))
+        self._changed.append(slots)
         spending = release.accounted(self.facts, self.statement)
         self._count_participation(release, slots)
         if self._reports is not None and self._reports.round_index == release.round_index:
@@ -84,14 +86,31 @@ class Ledger:
     ) -> tuple[Spending, NDArray[np.int64]]:
         # Who was selected follows the noisy losses of the round: all who might have been pay what it would have cost.
         if reports.everyone:
-            occurring = 1 if reports.plans is None else len(reports.plans.samples)
-            would = cost_if_selected(release, reports.plans, np.ones(occurring, np.bool_), self.facts, self.statement)
-            return of_the_dearest(joined(spending, would)), slots
+            return self._of_every_kind(reports, release, slots)
         other = np.isin(reports.clients, release.clients, invert=True)
         others = self._slots(reports.clients[other])
         self._count_participation(release, others)
-        would = cost_if_selected(release, reports.plans, other, self.facts, self.statement)
+        would = cost_if_selected(release, reports.plans, self.facts, self.statement, other)
         return joined(spending, would), np.concatenate([slots, others])
+
+    def _of_every_kind(
+        self, reports: LossRelease, release: Release, slots: NDArray[np.int64]
+    ) -> tuple[Spending, NDArray[np.int64]]:
+        # One slot for all clients with as many samples: what those of them who took part have spent is no more
+        kinds = np.array(() if reports.plans is None else reports.plans.samples, dtype=np.int64)
+        if not len(self._kinds):
+            self._know(kinds)
+        known = reports.plans if len(kinds) and np.array_equal(kinds, self._kinds) else None
+        if known is not None:
+            slots = self._slots(self.facts.num_clients + np.arange(len(kinds)))
+            self._count_participation(release, slots)
+        would = cost_if_selected(release, known, self.facts, self.statement)
+        return (would if known else replace(would, everyone=True)), slots
+
+    def _know(self, kinds: NDArray[np.int64]) -> None:
+        # Numbers of samples that stand for all clients with as many; they are counted behind these
+        self._kinds = kinds
+        self._slot_of = np.append(self._slot_of, np.full(len(kinds), -1, dtype=np.int32))
 
     def epsilon_selection(self) -> float:
         """Epsilon of the losses reported for the selection alone, worst client; NaN where none have noise."""
@@ -102,7 +121,8 @@ class Ledger:
         """The μ behind the accounted epsilon of a client, where one route of plain Gaussian costs is; else NaN."""
         if self.is_void:
             return np.nan
-        slot = int(self._slot_of[client])
+        kind = np.flatnonzero(self._kinds == self.facts.samples[client])
+        slot = int(self._slot_of[self.facts.num_clients + kind[0] if len(kind) else client])
         slots = np.array([self._num_touched if slot < 0 else slot])
         return self._accounted.gaussian_mu(slots, self._uncovered(slots))
 
@@ -131,6 +151,12 @@ class Ledger:
 
     # ------------------------------------------------------------------------------------------ reading
 
+    @property
+    def known_clients(self) -> NDArray[np.int64]:
+        """(n,) clients with a cost of their own, in the order of their first release."""
+        known = self._touched[: self._num_touched]
+        return known[known < self.facts.num_clients]
+
     def epsilon_published(self) -> float:
         """Published epsilon of the worst client so far; 0 before the first release, infinite if nothing is claimed."""
         self._refresh()
@@ -154,12 +180,17 @@ class Ledger:
         """
         self._refresh()
         published, accounted = self._client_epsilons(self._published), self._client_epsilons(self._accounted)
-        return published, np.full_like(accounted, np.inf) if self.is_void else accounted
+        count, samples, kinds = self.facts.num_clients, self.facts.samples, self._kinds
+        if len(kinds):
+            of_kinds, place = accounted[count:], np.searchsorted(kinds, samples).clip(max=len(kinds) - 1)
+            known = np.where(kinds[place] == samples, of_kinds[place], of_kinds.max())
+            accounted[:count] = np.where(samples > 0, known, accounted[:count])
+        return published[:count], np.full(count, np.inf) if self.is_void else accounted[:count]
 
     def _client_epsilons(self, column: Column) -> NDArray[np.float64]:
         slots = np.arange(self._num_touched + 1)
         epsilons = column.epsilons(slots, self._uncovered(slots))
-        result = np.full(self.facts.num_clients, epsilons[-1])
+        result = np.full(len(self._slot_of), epsilons[-1])
         result[self._touched[: self._num_touched]] = epsilons[:-1]
         return result
 
@@ -217,8 +248,8 @@ class Ledger:
         state: dict[str, NDArray[np.generic]] = {
             "clients": self._touched[: self._num_touched].copy(),
             "worst": np.array([self._published.largest, self._accounted.largest]),
-            "remarks": _encoded(self._remarks),
-            "routes": _encoded(routes),
+            "remarks": encoded(self._remarks),
+            "routes": encoded(routes),
         }
         for row, name in enumerate([*routes, _ANY_ROUTE] if routes else []):
             state[f"rounds/{row}"] = self._rounds[name].copy()
@@ -228,7 +259,7 @@ class Ledger:
             arrays = ((f"{kind}/{row}", account.state()) for row, account in accounts)
             state.update({f"{place}/{name}": array for place, own in arrays for name, array in own.items()})
         if self._reported_in >= 0:
-            state["might"] = np.array([self._reported_in])
+            state["might"] = np.array([self._reported_in, *self._kinds])
             beside = self._accounted.beside.state()
             state.update({f"accounted/beside/{name}": array for name, array in beside.items()})
         return state
@@ -236,10 +267,11 @@ class Ledger:
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Ledger as ``state`` has it, taken from one with the same facts and statement."""
         self._clear()
+        self._know(np.array(state["might"][1:] if "might" in state else (), dtype=np.int64))
         self._slots(np.array(state["clients"], dtype=np.int64))
         self._published.largest, self._accounted.largest = state["worst"].tolist()
-        self._remarks = dict.fromkeys(_decoded(state["remarks"]))
-        routes = _decoded(state["routes"])
+        self._remarks = dict.fromkeys(decoded(state["remarks"]))
+        routes = decoded(state["routes"])
         for row, name in enumerate([*routes, _ANY_ROUTE] if routes else []):
             self._rounds[name] = np.array(state[f"rounds/{row}"], dtype=np.int64)
             self._last_round[name] = np.array(state[f"last_round/{row}"], dtype=np.int64)
@@ -261,14 +293,6 @@ def recompute(releases: Iterable[Release], facts: PrivacyFacts, statement: State
     for release in releases:
         ledger.add(release)
     return ledger
-
-
-def _encoded(texts: Iterable[str]) -> NDArray[np.bytes_]:
-    return np.array([text.encode() for text in texts], dtype=np.bytes_)
-
-
-def _decoded(texts: NDArray[np.generic]) -> list[str]:
-    return [text.decode() for text in texts.tolist()]
 
 
 def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -177,8 +177,8 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
         require(bool(np.all(np.isfinite(bound))), "the received bound is not finite")
         again = policy.plan(links, round_index, air)
         require(
-            again.server_gain == plan.server_gain,
-            "server_gain depends on what was sent since the plan before: is there hidden state?",
+            again.server_gain == plan.server_gain and np.array_equal(again.silent, plan.silent),
+            "a plan depends on what was sent since the one before: is there hidden state?",
         )
 
 

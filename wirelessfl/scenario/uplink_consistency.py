@@ -33,8 +33,12 @@ from wirelessfl.scenario.uplink import (
     McsRate,
     OverTheAir,
     SecureAggregation,
+    Uplink,
     jammer_of,
 )
+
+UNKNOWN_COST = "what an upload would have cost clients that were not selected is not known"
+"""Why power is not calibrated to an accounted ε where losses select."""
 
 
 def uplink_rules(scenario: Sections) -> list[Rule]:
@@ -61,21 +65,20 @@ def _jammer(scenario: Sections) -> list[Rule]:
     ]
 
 
+def exactly_calibrated(uplink: Uplink) -> list[str]:
+    """Keys of the uplink by which power is calibrated to the accounted ε."""
+    control = uplink.power_control if isinstance(uplink, OverTheAir) else None
+    parts = (("jammer", jammer_of(uplink)), ("power_control", control))
+    return [f"uplink.{key}.calibration" for key, part in parts if getattr(part, "calibration", None) == "exact"]
+
+
 def _selection_by_losses(scenario: Sections) -> list[Rule]:
     selection = scenario.clients.selection
     if not isinstance(selection, SelectPowerOfChoice | SelectOort):
         return []
-    control = scenario.uplink.power_control if isinstance(scenario.uplink, OverTheAir) else None
-    unknown = "what an upload would have cost clients that were not selected is not known"
-    return [
-        (
-            getattr(part, "calibration", None) == "exact",
-            f"uplink.{key}.calibration",
-            f"exact with the selection {selection.scheme}: {unknown}",
-            "theorem, or a selection that follows no losses",
-        )
-        for key, part in (("jammer", jammer_of(scenario.uplink)), ("power_control", control))
-    ]
+    found = f"exact with the selection {selection.scheme}: {UNKNOWN_COST}"
+    allowed = "theorem, or a selection that follows no losses"
+    return [(True, key, found, allowed) for key in exactly_calibrated(scenario.uplink)]
 
 
 def _codec(scenario: Sections) -> list[Rule]:

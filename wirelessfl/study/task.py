@@ -174,12 +174,12 @@ def run_task(task: Task, report: Callable[[Progress], None], *, anew: bool = Fal
 
     folder = Path(task.folder)
     try:
-        tops = {path.partition("/")[0].removesuffix(".py") for path in task.source_digests} if anew else ()
-        code = plugins.RunCode(tops, [Path(place) for place in task.plugin_folders])
+        tops, places_of_code = plugins.tops_of(task.source_digests), [Path(place) for place in task.plugin_folders]
+        code = plugins.RunCode(tops if anew else (), places_of_code)
         with _ONE_AT_A_TIME, command_line_words(), code.in_use():  # whoever asked for the study says it his way
             (folder / "error.txt").unlink(missing_ok=True)
-            for place in reversed(task.plugin_folders):
-                plugins.search(Path(place))
+            for place in reversed(places_of_code):
+                plugins.search(place)
             places = Places.beside(*map(Path, task.data_folders))
             scenario = parse_scenario(task.scenario, f"run {task.run}", places=places)
             refuse_other_sources(scenario, task.source_digests)

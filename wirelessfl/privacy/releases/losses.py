@@ -78,7 +78,7 @@ class LossRelease(Record):
         clients: (n,) who were asked, drawn without any private data; none where all clients are charged.
         noise: of a report.
         everyone: whether reports come with uploads, so that who reports follows earlier reports: every registered
-            client is charged as if it had been selected.
+            client is charged as if it had been selected, by its own numbers.
         plans: what those who were asked would do if selected, in their order; where all clients are charged, all that
             occur among these; None where code from outside trains, and in traces of earlier versions.
     """
@@ -105,15 +105,12 @@ class LossRelease(Record):
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """What is added to the theorem's figure."""
         noise, charged = self.noise, "every client in every round" if self.everyone else "whoever was asked in a round"
-        as_much = (
-            "as much as the client that it would have cost most" if self.everyone else "what it would have cost it"
-        )
         return iter(
             (
                 f"Clients report losses, clipped to {noise.clip:g} and with noise of standard deviation "
                 f"{noise.noise_std:g}, for the selection; the accounted figure counts these reports, the published one "
                 "does not.",
                 "Who is selected follows these reports, and so does a client's number of rounds: the accounted figure "
-                f"charges {charged} {as_much} to be selected.",
+                f"charges {charged} what it would have cost it to be selected.",
             )
         )

@@ -19,17 +19,23 @@ FOLLOWS_THE_SELECTION = (
 
 
 def cost_if_selected(
-    release: Release, plans: LocalPlans | None, chosen: NDArray[np.bool_], facts: PrivacyFacts, statement: Statement
+    release: Release,
+    plans: LocalPlans | None,
+    facts: PrivacyFacts,
+    statement: Statement,
+    chosen: NDArray[np.bool_] | None = None,
 ) -> Spending:
     """Spending of clients that did not leave the release of a round, had they been selected: each by its own numbers.
 
     Args:
         release: Of those who were selected.
         plans: Of m clients; None where they are not known.
-        chosen: (m,) of which of them.
         facts: Of the population.
         statement: What is protected from whom.
+        chosen: (m,) of which of them; None for all, or for one where they are not known.
     """
+    if chosen is None:
+        chosen = np.ones(1 if plans is None else len(plans.samples), dtype=np.bool_)
     count = int(chosen.sum())
     if isinstance(release, BareRelease):
         return no_guarantee(count, release.reason)
