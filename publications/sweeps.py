@@ -98,16 +98,21 @@ def _wavelet_rates() -> Sweep:
         "dynamic": {"mechanism": "gaussian", "clipping": halved},
         "wavelet": {"mechanism": "wavelet"},
     }
-    rates = (0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
-    middle, low, high = rates[1:5], rates[:4], rates[2:]
+    sigmas, rates = (1.0, 1.5, 3.0), (0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
+    # The first of four: less noise bears larger steps
+    first = {
+        "plain": {1.0: 1, 1.5: 0, 3.0: 0},
+        "dynamic": {1.0: 2, 1.5: 1, 3.0: 0},
+        "wavelet": dict.fromkeys(sigmas, 2),
+    }
     methods = tuple(
         TunedMethod(
             f"{name}, σ = {sigma:g}",
             {PRIVACY: {**noise, "sampling": "poisson", "clip": 1.0, "noise_multiplier": sigma}},
-            {LR: high if name == "wavelet" else middle if sigma == 1 else low},
+            {LR: rates[first[name][sigma] :][:4]},
             {LR: 0.125},
         )
-        for sigma in (1.0, 1.5, 3.0)
+        for sigma in sigmas
         for name, noise in noises.items()
     )
     change = {"data.dataset.name": "mnist", "rounds": 8}

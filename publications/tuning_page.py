@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PANELS = 5
 """So many panels stand in a row at most."""
+_APART = 1.08
+"""The last method stands right of a value by this factor and the first one left of it, so that all points are seen."""
 
 
 def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
@@ -40,7 +42,7 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     for axes, key in zip(places, keys, strict=False):
         for at, tried in enumerate(found):
             if key in tried[0].values:
-                _draw(axes, key, tried, at, sweep.methods[at].name)
+                _draw(axes, key, tried, at, sweep)
         axes.set_xscale("log")
         _mark_values(axes, sorted({one.values[key] for tried in found for one in tried if key in one.values}))
         axes.set_xlabel(sweep.words.get(key, key), fontsize=8)
@@ -52,13 +54,13 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     for first in panels[:, 0]:
         first.set_ylim(best - 1.6 * spread, best + 0.12 * spread)
         first.set_ylabel("validation accuracy (%)", fontsize=8)
-    legend_below(figure, panels[0][0])
+    legend_below(figure, panels[0][0], columns=4 if len(keys) > 1 else 3)
     return figure
 
 
-def _draw(axes: Axes, key: str, tried: Sequence[Score], at: int, name: str) -> None:
+def _draw(axes: Axes, key: str, tried: Sequence[Score], at: int, sweep: Sweep) -> None:
     colour, marker = COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)]
-    beside = 1.06 ** (at - 1)  # so that equal points of several methods stay apart
+    beside = _APART ** (2 * at / max(1, len(sweep.methods) - 1) - 1)
     values = sorted({one.values[key] for one in tried})
     best = [winner([one for one in tried if one.values[key] == value]) for value in values]
     axes.plot(
@@ -77,7 +79,7 @@ def _draw(axes: Axes, key: str, tried: Sequence[Score], at: int, name: str) -> N
         linewidth=1.2,
         marker=marker,
         markersize=3.5,
-        label=name,
+        label=sweep.methods[at].name,
     )
     chosen = winner(tried)
     axes.plot(

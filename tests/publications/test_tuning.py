@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -255,6 +256,20 @@ def test_a_sweep_of_many_keys_stands_in_two_rows() -> None:
     assert len({round(axes.get_position().y0, 3) for axes in shown}) == 2
     assert "tempered sigmoid" in {line.get_label() for line in shown[5].lines}
     assert "DP-SGD" not in {line.get_label() for line in shown[5].lines}
+
+
+def test_points_of_many_methods_stay_at_their_values() -> None:
+    """They stand apart by less than a tenth of their value; their names are all within the picture."""
+    methods = tuple(TunedMethod(f"dynamic, σ = {at}.5", {"p": at}, {"a": (1.0, 2.0)}, {"a": 1.0}) for at in range(9))
+    sweep = Sweep("s", "", "small", "x", 2, methods, {}, {}, seeds=(8,))
+    trials = [Trial(one.name, at, 8, 0.5 + 0.01 * at, 1.0, 1.0, "") for one in methods for at in (0, 1)]
+    figure = draw_sweep(sweep, trials)
+    drawn = [np.atleast_1d(np.asarray(line.get_xdata())) for line in figure.axes[0].lines]
+    places = np.stack([one for one in drawn if len(one) == 2])
+    assert len(np.unique(places[:, 0])) == 9 and np.abs(np.log(places / [1.0, 2.0])).max() < math.log(1.1)
+    figure.canvas.draw()
+    legend, whole = figure.legends[0].get_window_extent(), figure.bbox
+    assert legend.x0 >= whole.x0 and legend.x1 <= whole.x1
 
 
 def test_what_won_is_seen_of_every_method() -> None:
