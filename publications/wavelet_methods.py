@@ -23,6 +23,7 @@ WORDS = {
     OPTIMIZER: "optimizer",
     "training.privacy.epsilon": "target ε",
     "model.name": "model",
+    "training.optimizer.lr": "learning rate",
     "training.privacy.clip": "C",
     "gaussian": "plain",
     "wavelet": "wavelet",

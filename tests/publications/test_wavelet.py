@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from publications.claims import Outcome, judge
 from publications.effects import MissingRuns
 from publications.levels import DATASET
 from publications.studies import STUDIES
+from publications.sweeps import find_sweep
 from publications.tables import AuditRow, CurveRow, RunRow, StudyTable, Tables
+from publications.tuning import scores, winner
+from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET
 from publications.wavelet_methods import KEYS, MECHANISM, SIGMA, gain_rows
 from publications.wavelet_numbers import EPSILONS, GAINS, least_epsilon
@@ -159,6 +163,21 @@ def test_medium_has_the_papers_clients_and_data() -> None:
         for study in ("sample", "client", "optimizers", "client-dynamic"):
             design = load_study(STUDIES / "wavelet-dp-fl" / size / f"{study}.yaml")
             found = {(one.scenario.rounds, one.scenario.training.epochs) for one in design.runs}
-            assert found == {(rounds, epochs)} and len(design.seeds) == seeds
+            assert found == {(rounds, epochs)}
+            assert len(design.seeds) == (1 if (size, study) == ("medium", "optimizers") else seeds)
             assert {one.scenario.clients.count for one in design.runs} == {100}
             assert len({one.scenario.data.dataset.name for one in design.runs}) == 3
+
+
+def test_medium_takes_the_rates_that_won() -> None:
+    sweep = find_sweep("wavelet-dp-fl", "rates", "medium")
+    trials = read_trials(STUDIES.parents[1] / "results" / "papers" / "wavelet-dp-fl" / "medium", sweep)
+    rates = {one.name: winner(scores(sweep, one, trials)).values["training.optimizer.lr"] for one in sweep.methods}
+    for study in ("sample", "dynamic"):
+        varied = yaml.safe_load((STUDIES / "wavelet-dp-fl" / "medium" / f"{study}.yaml").read_text("utf-8"))["zip"]
+        noises = varied.get("training.privacy.mechanism", ["dynamic"] * 9)
+        for noise, sigma, rate in zip(
+            noises, varied["training.privacy.noise_multiplier"], varied["training.optimizer.lr"], strict=True
+        ):
+            name = "plain" if noise == "gaussian" else noise
+            assert rate == rates[f"{name}, σ = {sigma:g}"]
