@@ -153,9 +153,10 @@ def tuning_lines(paper: str, name: str, folder: Path, size: Size | None = None) 
 
 
 def _shown(sweep: Sweep, trials: Sequence[Trial], place: str) -> list[str]:
+    seeds = f"means of {len(sweep.seeds)} seeds" if len(sweep.seeds) > 1 else "of one seed"
     caption = (
-        f"{sweep.title}: validation accuracy over each tuned key. Points are settings, means of {len(sweep.seeds)} "
-        "seeds; lines join the best at each value; rings are what was chosen. Settings far below are cut off."
+        f"{sweep.title}: validation accuracy over each tuned key. Points are settings, {seeds}; lines join the best at "
+        "each value; rings are what was chosen. Settings far below are cut off."
     )
     file = f"{place}tuning-{sweep.name}"
     pictures = [f"![{caption}]({file}.svg#only-light)", f"![{caption}]({file}-dark.svg#only-dark)"]
