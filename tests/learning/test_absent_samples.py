@@ -22,6 +22,7 @@ from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, gram, train_cohort
 from wirelessfl.learning.cohort.block import Batch
 from wirelessfl.learning.cohort.stacked import program
+from wirelessfl.learning.cohort.stacked.convolution import Conv2d
 from wirelessfl.learning.direct import DirectSums
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
@@ -119,6 +120,24 @@ def test_both_kinds_of_processors_skip_the_same(case: Case, narrow: dict[type[Ca
     assert torch.equal(outputs, other.convolved(case.images, case.kernels, None))
     by_images = one.image_derivatives(case.delta, case.kernels, case.image)
     assert torch.equal(by_images, other.image_derivatives(case.delta, case.kernels, case.image))
+
+
+@available
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("case", [case for case in test_direct.CASES[:7] if case.geometry.size != (1, 1)], ids=str)
+def test_a_layer_forms_gradients_of_some_samples_as_of_all(case: test_direct.Case, seed: int) -> None:
+    """Bit for bit, and nothing is read of absent samples."""
+    counts = counts_of(case, seed)
+    layer, weights = Conv2d(case.channels, case.filters, case.geometry, True), [case.kernels, case.biases]
+    _, saved = layer.forward(weights, case.images)
+    zeroed = case.delta.masked_fill(absent(case.delta, counts), 0)
+    expected = layer.sample_gradients(saved, zeroed, slice(None))
+    some, seen = replace(layer, counts=counts), case.images.masked_fill(absent(case.images, counts), torch.nan)
+    for at_once in (1, 2, case.samples):
+        parts = (slice(first, min(first + at_once, case.samples)) for first in range(0, case.samples, at_once))
+        formed = [some.sample_gradients((seen, *saved[1:]), zeroed, part) for part in parts]
+        for whole, found in zip(expected, zip(*formed, strict=True), strict=True):
+            assert torch.equal(torch.cat(found, dim=1), whole)
 
 
 @available

@@ -29,9 +29,6 @@ class Formed:
     def inner_products(self, vectors: Tensor) -> Tensor:
         raise AssertionError("nobody asks for them")
 
-    def products(self) -> None:
-        return None
-
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         for first in range(0, self.gradients.shape[1], 2):
             part = slice(first, first + 2)

@@ -13,7 +13,7 @@ from torch import Tensor
 from wirelessfl.privacy.mechanisms.haar_norms import _compiled as compiled
 from wirelessfl.privacy.mechanisms.haar_norms import (
     haar_squared_norms,
-    haar_squared_norms_of_products,
+    haar_squared_norms_of_pieces,
     kernel,
 )
 from wirelessfl.privacy.mechanisms.haar_norms.pieces import Piece, squared_norms
@@ -40,7 +40,17 @@ def formed(products: list[tuple[Tensor, Tensor]]) -> Tensor:
 @given(shapes=SHAPES)
 def test_norms_are_those_of_the_vectors_formed(clip_domain: str, shapes: list[tuple[int, int]]) -> None:
     products = random_products(shapes)
-    found = haar_squared_norms_of_products(products, clip_domain)  # type: ignore[arg-type]
+    found = haar_squared_norms_of_pieces(products, clip_domain)  # type: ignore[arg-type]
+    expected = haar_squared_norms(formed(products), clip_domain)  # type: ignore[arg-type]
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("clip_domain", ["coefficients", "weighted"])
+@given(shapes=SHAPES, formed_ones=st.sets(st.integers(0, 4)))
+def test_some_pieces_may_be_formed(clip_domain: str, shapes: list[tuple[int, int]], formed_ones: set[int]) -> None:
+    products = random_products(shapes)
+    pieces = [(formed([pair]), None) if at in formed_ones else pair for at, pair in enumerate(products)]
+    found = haar_squared_norms_of_pieces(pieces, clip_domain)  # type: ignore[arg-type]
     expected = haar_squared_norms(formed(products), clip_domain)  # type: ignore[arg-type]
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
 
@@ -50,12 +60,12 @@ def test_a_network_in_slices_that_fit_the_cache(monkeypatch: pytest.MonkeyPatch)
     products = random_products([(20, 784), (20, 1), (10, 20), (10, 1)])
     expected = haar_squared_norms(formed(products), "weighted")
     monkeypatch.setattr("wirelessfl.privacy.mechanisms.haar_norms.pieces._FORMED_BYTES", 1)
-    torch.testing.assert_close(haar_squared_norms_of_products(products, "weighted"), expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(haar_squared_norms_of_pieces(products, "weighted"), expected, rtol=1e-12, atol=0)
 
 
 def test_norms_of_bfloat16_are_summed_in_single_precision() -> None:
     products = random_products([(7, 32), (7, 1)], torch.bfloat16)
-    found = haar_squared_norms_of_products(products, "coefficients")
+    found = haar_squared_norms_of_pieces(products, "coefficients")
     exact = haar_squared_norms(formed([(left.double(), right.double()) for left, right in products]), "coefficients")
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=0)
 
@@ -98,7 +108,7 @@ def test_of_nobody_there_is_no_norm(compiled_ones: bool, monkeypatch: pytest.Mon
     assert haar_squared_norms(torch.zeros(0, 9), "weighted").shape == (0,)
     for clients, samples in ((0, 3), (3, 0)):
         products = [(torch.zeros(clients, samples, 5), torch.zeros(clients, samples, 2))]
-        assert haar_squared_norms_of_products(products, "weighted").shape == (clients, samples)
+        assert haar_squared_norms_of_pieces(products, "weighted").shape == (clients, samples)
 
 
 @pytest.mark.parametrize("compiled_ones", [True, False])
@@ -113,7 +123,7 @@ def test_pieces_that_do_not_fit_are_refused(
     if not compiled_ones:
         monkeypatch.setattr("wirelessfl.privacy.mechanisms.haar_norms.kernel", lambda: None)
     with pytest.raises(ValueError, match="found pieces"):
-        haar_squared_norms_of_products([(torch.ones(left), torch.ones(right)) for left, right in shapes], "weighted")
+        haar_squared_norms_of_pieces([(torch.ones(left), torch.ones(right)) for left, right in shapes], "weighted")
     with pytest.raises(ValueError, match="found pieces"):
         haar_squared_norms(torch.zeros(2, 0), "weighted")
 
@@ -146,9 +156,9 @@ def test_without_a_library_torch_gives_the_same(monkeypatch: pytest.MonkeyPatch)
         raise OSError
 
     products = random_products([(20, 48), (20, 1), (10, 20)], torch.float32)
-    expected = haar_squared_norms_of_products(products, "coefficients")
+    expected = haar_squared_norms_of_pieces(products, "coefficients")
     kernel.cache_clear()
     monkeypatch.setattr(ctypes, "CDLL", missing)
     assert kernel() is None
-    assert torch.equal(haar_squared_norms_of_products(products, "coefficients"), expected)
+    assert torch.equal(haar_squared_norms_of_pieces(products, "coefficients"), expected)
     kernel.cache_clear()

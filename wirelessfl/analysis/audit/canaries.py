@@ -81,9 +81,6 @@ class CanaryGradients(SampleGradients):
         total = weights.where(self.present, 0.0) * self._canary
         return total if into is None else into.mul_(decay).add_(total)
 
-    def products(self) -> None:
-        """No factors of the gradients: canaries are formed."""
-
     @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         yield slice(0, 1), self._canary.expand(len(self.present), 1, -1).clone()

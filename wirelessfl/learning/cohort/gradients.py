@@ -1,10 +1,13 @@
 """Per-sample gradients: their protocol, their forming in parts as memory allows, and accumulation in place."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
+
+Pieces: TypeAlias = Sequence[tuple[Tensor, Tensor | None]]
+Formed = TypeVar("Formed")
 
 _ELSEWHERE = 2**30  # bytes, not measured: of a GPU's memory little, and its launches are few
 
@@ -53,26 +56,29 @@ class SampleGradients(Protocol):
             total[:, part] = torch.bmm(formed, vectors[:, :, None])[:, :, 0]
         return total
 
-    def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
-        """The gradients as outer products, where every parameter's part is one: in models of linear layers.
-
-        Returns:
-            A pair (k, B, m), (k, B, n) for each parameter in flat order, element i · n + j of whose part is the
-            product of element i of the first and j of the second; None, by default, where some part is none.
-        """
-        return None
-
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """The gradients themselves, (k, b, d) for a slice of samples at a time, in chunks that fit in memory.
 
-        For norms that have no closed form (a wavelet norm). Each chunk may be overwritten by the caller.
+        Each chunk may be overwritten by the caller.
         """
+
+    def pieces(self) -> Iterator[Pieces]:
+        """The gradients of some samples at a time, in chunks as ``formed``, but outer products are left as they are.
+
+        For norms that have no closed form (a wavelet norm).
+
+        Returns:
+            For each chunk what stands side by side in the flat order: elements (k, b, m), or the pair (k, b, m),
+            (k, b, n) of an outer product, element i · n + j of which is that of element i of the first and j of the
+            second. By default the formed gradients, in one piece.
+        """
+        return ([(formed, None)] for _, formed in self.formed())
 
 
 def formed_in_parts(
-    form: Callable[[slice], Tensor], samples: int, bytes_each: int, device: torch.device, on_cpu: int
-) -> Iterator[tuple[slice, Tensor]]:
-    """Gradients (k, b, d) of some samples at a time, at least of one.
+    form: Callable[[slice], Formed], samples: int, bytes_each: int, device: torch.device, on_cpu: int
+) -> Iterator[tuple[slice, Formed]]:
+    """Gradients (k, b, d), or pieces of them, of some samples at a time, at least of one.
 
     Without values, on the ``meta`` device, all parts are alike but for the length of the last. So the second stands for
     those between, whose memory is as much, and planning does not take as long as they are many.
@@ -80,12 +86,12 @@ def formed_in_parts(
     Args:
         form: From a slice of the samples to their gradients.
         samples: Samples in the batch of a client.
-        bytes_each: Of the gradients of one sample of every client.
+        bytes_each: Of the gradients of one sample of every client; 0 where none are formed.
         device: Where they are formed.
         on_cpu: Bytes to be held on a CPU, whose caches they fit.
     """
-    at_once = max(1, (on_cpu if device.type == "cpu" else _ELSEWHERE) // bytes_each)
-    alike: Tensor | None = None
+    at_once = max(1, (on_cpu if device.type == "cpu" else _ELSEWHERE) // max(1, bytes_each))
+    alike: Formed | None = None
     for first in range(0, samples, at_once):
         part = slice(first, min(first + at_once, samples))
         formed = form(part) if alike is None or part.stop == samples else alike

@@ -62,8 +62,9 @@ class FormedGradients:
         """(k, B)."""
         return torch.einsum("kbd,kd->kb", self.gradients, vectors)
 
-    def products(self) -> None:
-        """Gradients themselves."""
+    def pieces(self) -> Iterator[list[tuple[Tensor, None]]]:
+        """In one piece."""
+        return ([(part, None)] for _, part in self.formed())
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """Copies, ``at_once`` samples at a time."""

@@ -24,8 +24,8 @@ class PerSampleGradients(Protocol):
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """(k, d) sums of the weighted gradients."""
 
-    def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
-        """The gradients as outer products (k, B, m), (k, B, n), one a parameter; None where some parts are none."""
+    def pieces(self) -> Iterator[Sequence[tuple[Tensor, Tensor | None]]]:
+        """The gradients piece by piece, (k, b, m) of some samples at a time, outer products (k, b, m), (k, b, n)."""
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """The gradients themselves, (k, b, d) for a slice of the samples at a time."""

@@ -13,7 +13,7 @@ from wirelessfl.privacy.costs import require_choices
 from wirelessfl.privacy.mechanisms.base import PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
 from wirelessfl.privacy.mechanisms.haar_noise import add_haar_noise
-from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
+from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_pieces
 
 
 def clip_by_haar_norm(
@@ -56,10 +56,7 @@ class HaarMechanism(GaussianMechanism):
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
         if self.clip_domain == "gradient":
             return gradients.squared_norms()
-        products = gradients.products()
-        if products is not None:
-            return haar_squared_norms_of_products(products, self.clip_domain)[..., None]
-        norms = [haar_squared_norms(part, self.clip_domain) for _, part in gradients.formed()]
+        norms = [haar_squared_norms_of_pieces(pieces, self.clip_domain) for pieces in gradients.pieces()]
         return torch.cat(norms, dim=1)[..., None]
 
     @override

@@ -208,18 +208,7 @@ class Conv2d(TrainedLayer):
         """Where that takes less time than Gram matrices and the second pass, by counting operations."""
         if not holds(delta) or not self._pays_to_hold(delta.shape[2:].numel()):
             return None
-        images = saved[0]
-        compiled = self.filters_minimally(images, by_sample=True) or self.sums_directly(images, by_sample=True)
-        if compiled is None or delta.dtype != images.dtype:
-            return self._formed(saved, delta, slice(None))
-        clients, shape = images.shape[1] // self.channels, (self.filters, self.channels, *self.geometry.size)
-        of_kernels = compiled.kernel_derivatives(images, delta, clients, by_sample=True).flatten(2)
-        held = [HeldGradients(of_kernels, lambda rows: rows.view(*rows.shape[:-1], *shape))]
-        return [*held, self._held_biases(self._by_position(delta))] if self.has_bias else held
-
-    def _held_biases(self, outputs: Tensor) -> HeldGradients:
-        # Of derivatives by the outputs (k, B, P, O)
-        return HeldGradients(outputs.sum(2), lambda rows: rows)
+        return self._formed(saved, delta, slice(None), self.filters_minimally(saved[0], by_sample=True))
 
     def _pays_to_hold(self, positions: int) -> bool:
         # Gradients are formed instead of summed, written once and read twice; patches are written and read once
@@ -255,11 +244,24 @@ class Conv2d(TrainedLayer):
     def sample_gradients(self, saved: _Pass, delta: Tensor, part: slice) -> list[Tensor]:
         return [gradients.arranged(gradients.rows) for gradients in self._formed(saved, delta, part)]
 
-    def _formed(self, saved: _Pass, delta: Tensor, part: slice) -> list[HeldGradients]:
-        outputs, patches = self._by_position(delta[part]).contiguous(), self._patches_of(saved, part)
-        of_kernel = torch.matmul(outputs.transpose(2, 3), patches).flatten(2)
-        held = [HeldGradients(of_kernel, lambda rows: self._as_kernels(rows.view(*rows.shape[:-1], self.filters, -1)))]
-        return [*held, self._held_biases(outputs)] if self.has_bias else held
+    def _formed(
+        self, saved: _Pass, delta: Tensor, part: slice, filtering: MinimalFiltering | None = None
+    ) -> list[HeldGradients]:
+        images, outputs = saved[0][part], self._by_position(delta[part])
+        if compiled := filtering or self._of_part(part).sums_directly(images, by_sample=True):
+            gradients = compiled.kernel_derivatives(images, delta[part], len(outputs), by_sample=True)
+            shape = gradients.shape[2:]
+            of_kernels = HeldGradients(gradients.flatten(2), lambda rows: rows.view(*rows.shape[:-1], *shape))
+        else:
+            outputs = outputs.contiguous()
+            rows = torch.matmul(outputs.transpose(2, 3), self._patches_of(saved, part)).flatten(2)
+            of_kernels = HeldGradients(rows, lambda r: self._as_kernels(r.view(*r.shape[:-1], self.filters, -1)))
+        return [of_kernels, HeldGradients(outputs.sum(2), lambda rows: rows)] if self.has_bias else [of_kernels]
+
+    def _of_part(self, part: slice) -> "Conv2d":
+        # The layer for some of the samples of each client
+        whole = self.counts is None or part == slice(None)
+        return self if whole else replace(self, counts=(self.counts - part.start).clamp(0, part.stop - part.start))
 
     def _patches_of(self, saved: _Pass, part: slice) -> Tensor:
         images, _, patches, _ = saved

@@ -109,9 +109,14 @@ class TrainedLayer(Layer, Protocol):
         Outputs are linear in the parameters: what counts is those at ``vectors``, times the derivatives by the outputs.
         """
 
-    def products(self, saved: Saved, delta: Tensor) -> list[tuple[Tensor, Tensor]] | None:
-        """Of each parameter the gradients as outer products (k, B, m), (k, B, n); by default None: they are none."""
-        return None
+    @property
+    def has_factors(self) -> bool:
+        """Whether ``pieces`` gives factors of the gradients, which are not formed; by default it does not."""
+        return False
+
+    def pieces(self, saved: Saved, delta: Tensor, part: slice) -> list[tuple[Tensor, Tensor | None]]:
+        """Of each parameter the gradients (k, b, n) of samples in ``part``, or outer products (k, b, m), (k, b, n)."""
+        return [(gradient.flatten(2), None) for gradient in self.sample_gradients(saved, delta, part)]
 
     def sample_gradients(self, saved: Saved, delta: Tensor, part: slice) -> list[Tensor]:
         """(k, b, *shape) gradient by each parameter of each sample in ``part``."""
@@ -188,10 +193,16 @@ class Linear(TrainedLayer):
         of_weight = (torch.bmm(saved, vectors[0].mT) * delta).sum(-1)
         return [of_weight, (vectors[1].unsqueeze(1) * delta).sum(-1)] if self.has_bias else [of_weight]
 
+    @property
     @override
-    def products(self, saved: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
-        of_weight = (delta, saved)  # δ_b xᵀ_b, and δ_b times 1 of the bias
-        return [of_weight, (delta, torch.ones_like(delta[..., :1]))] if self.has_bias else [of_weight]
+    def has_factors(self) -> bool:
+        return True
+
+    @override
+    def pieces(self, saved: Tensor, delta: Tensor, part: slice) -> list[tuple[Tensor, Tensor | None]]:
+        delta = delta[:, part]
+        of_weight = delta, saved[:, part]  # δ_b xᵀ_b
+        return [of_weight, (delta, None)] if self.has_bias else [of_weight]
 
     @override
     def sample_gradients(self, saved: Tensor, delta: Tensor, part: slice) -> list[Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.gradients import SampleGradients, add_to, formed_in_parts
+from wirelessfl.learning.cohort.gradients import Formed, Pieces, SampleGradients, add_to, formed_in_parts
 from wirelessfl.learning.cohort.run import LocalModels, MatrixModels
 from wirelessfl.learning.cohort.stacked.layers import HeldGradients, Layer, Saved, TrainedLayer, Weights, squared_norm
 from wirelessfl.learning.flat import losses_and_derivative
@@ -223,20 +223,27 @@ class StackedSampleGradients(SampleGradients):
         return total
 
     @override
-    def products(self) -> list[tuple[Tensor, Tensor]] | None:
-        of_layers = [record.layer.products(record.saved, record.delta) for record in self.records]
-        known = [products for products in of_layers if products is not None]
-        return None if len(known) < len(of_layers) else [product for products in known for product in products]
-
-    @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
-        clients, samples = self.present.shape
-        each = self.losses.element_size() * clients * self.dimension
-
         def form(part: slice) -> Tensor:
             of_layers = [self._formed(record, part) for record in self.records]
             return torch.cat([gradient.flatten(2) for of_layer in of_layers for gradient in of_layer], dim=2)
 
+        return self._in_parts(form, self.dimension)
+
+    @override
+    def pieces(self) -> Iterator[Pieces]:
+        def form(part: slice) -> Pieces:
+            of_layers = [record.layer.pieces(record.saved, record.delta, part) for record in self.records]
+            return [piece for of_layer in of_layers for piece in of_layer]
+
+        formed = [record.position for record in self.records if not record.layer.has_factors]
+        numbers = sum(slot.size for position in formed for slot in self.program.steps[position].slots)
+        return (pieces for _, pieces in self._in_parts(form, numbers))
+
+    def _in_parts(self, form: Callable[[slice], Formed], numbers: int) -> Iterator[tuple[slice, Formed]]:
+        # Where so many numbers of every sample are formed
+        clients, samples = self.present.shape
+        each = self.losses.element_size() * clients * numbers
         return formed_in_parts(form, samples, each, self.losses.device, _FORMED_BYTES)
 
     def _formed(self, record: Record, part: slice) -> list[Tensor]:

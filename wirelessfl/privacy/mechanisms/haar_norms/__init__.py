@@ -17,7 +17,7 @@ from wirelessfl.errors import precondition
 from wirelessfl.kernels import COUNT, FLOAT, POINTER, library_beside, loaded
 from wirelessfl.privacy.mechanisms.haar_norms.pieces import Piece, squared_norms, squared_norms_in_turn
 
-__all__ = ["haar_squared_norms", "haar_squared_norms_of_products"]
+__all__ = ["haar_squared_norms", "haar_squared_norms_of_pieces"]
 
 LIBRARY = library_beside(__file__)
 
@@ -43,25 +43,28 @@ def haar_squared_norms(vectors: Tensor, clip_domain: Literal["coefficients", "we
     return squared_norms(pieces, factor) if library is None else _compiled(library, pieces, factor)
 
 
-def haar_squared_norms_of_products(
-    products: Sequence[tuple[Tensor, Tensor]], clip_domain: Literal["coefficients", "weighted"]
+def haar_squared_norms_of_pieces(
+    pieces: Sequence[tuple[Tensor, Tensor | None]], clip_domain: Literal["coefficients", "weighted"]
 ) -> Tensor:
-    """The same for vectors made of outer products, as the gradients of linear layers are, without forming these.
+    """The same for vectors in pieces, some of them outer products, as gradients of linear layers are, never formed.
 
     Args:
-        products: Pairs (k, B, m_i) and (k, B, n_i), which stand for m_i · n_i elements each, row by row.
+        pieces: Elements (k, B, m_i), or pairs (k, B, m_i) and (k, B, n_i), which stand for m_i · n_i elements each, row
+            by row.
         clip_domain: See ``haar_squared_norms``.
 
     Returns:
         (k, B).
 
     Raises:
-        ValueError: If pairs differ in k or B, a product has no element, or a gradient is asked for.
+        ValueError: If pieces differ in k or B, one has no element, or a gradient is asked for.
     """
-    pieces = [Piece(_single_precision(left), _single_precision(right)) for left, right in products]
-    _require_vectors(pieces)
-    factor, library = _LEVEL_FACTOR[clip_domain], kernel() if _floats_of_host(pieces) else None
-    return squared_norms_in_turn(pieces, factor) if library is None else _compiled(library, pieces, factor)
+    kept = [
+        Piece(_single_precision(left), None if right is None else _single_precision(right)) for left, right in pieces
+    ]
+    _require_vectors(kept)
+    factor, library = _LEVEL_FACTOR[clip_domain], kernel() if _floats_of_host(kept) else None
+    return squared_norms_in_turn(kept, factor) if library is None else _compiled(library, kept, factor)
 
 
 def _require_vectors(pieces: Sequence[Piece]) -> None:
