@@ -15,6 +15,7 @@ from tests.simulation.scenarios import PLAN, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import gaussian_epsilon
+from wirelessfl.radio import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.records import Round
@@ -147,3 +148,53 @@ def test_no_jamming_is_calibrated_against_colluders(role: str) -> None:
     np.testing.assert_array_equal(costs[0], costs[1])
     with pytest.raises(InfeasibleError, match=r"calibration: found exact with privacy\.colluding: 1; a coll"):
         build_simulation(jammed(1, 1, {"role": role}, privacy__colluding=1), PLAN)
+
+
+@pytest.mark.parametrize("rate", [0.3, 1e-6])
+@pytest.mark.parametrize(
+    ("receiver", "jammer"),
+    [
+        ({"antennas": 1}, {"power_db": -20.0}),
+        ({"antennas": 1}, {"power_db": -20.0, "calibration": "theorem", "role": "rotating"}),
+        ({"antennas": 2, "combiner": "sum"}, {"power_db": -20.0, "calibration": "theorem"}),
+        ({"antennas": 2, "combiner": "max_min"}, {"power_db": -20.0, "calibration": "theorem"}),
+    ],
+    ids=["exact", "rotating", "sum", "beam"],
+)
+def test_a_jammer_that_is_too_weak_is_refused_whoever_comes_first(
+    receiver: dict[str, Any], jammer: dict[str, Any], rate: float
+) -> None:
+    """Also where the first round, or every round that is planned ahead, has no clients."""
+    ample = {name: value for name, value in jammer.items() if name != "power_db"}
+    selection = {"scheme": "poisson", "rate": rate}
+    empty = 0
+    for seed in range(1, 7):
+        setting: dict[str, Any] = {
+            "seed": seed,
+            "clients__selection": selection,
+            "channel__fading": {"model": "rayleigh"},
+            "uplink__receiver": receiver,
+        }
+        simulation = build_simulation(jammed(1, 1, ample | {"antennas": 1}, **setting), PLAN)
+        empty += len(simulation.deployment.selection.select(Moment(1, 0.0))) == 0
+        with pytest.raises(InfeasibleError, match=r"power_db: found -20\.0 dB, too little .* in 100\.0% of the rounds"):
+            build_simulation(jammed(1, 1, jammer | {"antennas": 1, "max_shortfall": 0.5}, **setting), PLAN)
+    assert empty >= 1
+
+
+def test_a_round_in_which_all_are_in_a_fade_stands_for_none() -> None:
+    """Clients that truncation silences need no jamming, and those of the next round do."""
+    setting: dict[str, Any] = {
+        "channel__fading": {"model": "rayleigh"},
+        "uplink__power_control": {"policy": "truncated_inversion"},
+        "faults__fade_threshold": 1.2,
+        "clients__count": 3,
+    }
+    silent = 0
+    for seed in range(1, 7):
+        simulation = build_simulation(jammed(1, 1, seed=seed, **setting), PLAN)
+        _, plan = next(slots(simulation, 1))
+        silent += len(plan.senders) == 0
+        with pytest.raises(InfeasibleError, match=r"power_db: found -20\.0 dB, too little"):
+            build_simulation(jammed(1, 1, {"power_db": -20.0, "max_shortfall": 0.5}, seed=seed, **setting), PLAN)
+    assert silent >= 1

@@ -7,7 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from wirelessfl.assembly.jammer_rehearsal import REHEARSED, against_all_antennas, loud_slots, share_behind_combiners
+from wirelessfl.assembly.jammer_rehearsal import (
+    REHEARSED,
+    against_all_antennas,
+    loud_slots,
+    rehearsed_rounds,
+    share_behind_combiners,
+)
 from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.memory import forgotten
@@ -53,7 +59,8 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
     A Rayleigh link has the closed form Pr(short) = 1 − exp(−E₁/(P_CJ β_CJ)), β_CJ its path gain, and from N antennas
     that of a gamma law; other laws are drawn, and so are slots with an estimate for each piece, in which the weakest
     of them counts.
-    With the exact calibration, a power control whose α_u changes or a jammer that moves, round 1 stands for all rounds.
+    With the exact calibration, a power control whose α_u changes or a jammer that moves, the first round in which
+    clients send stands for all rounds.
     Against several antennas rounds are rehearsed: E₁ is then that at |f^H h_CJ| = 1 behind the combiner.
 
     Returns:
@@ -67,10 +74,10 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
             rehearsed = against_all_antennas(uplink, jamming, selection)
             if rehearsed is not None:
                 return rehearsed
-        clients = selection.select(_START)
-        instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
-        together = uplink.sharing_a_slot(clients, _START.round_index)
-        gain = max(_gain_needed(uplink, jamming, some, instants) for some in together)
+        needed = _first_need(uplink, jamming, selection)
+        if needed is None:
+            return 0.0, 0.0
+        clients, instants, gain = needed
         energy = jammer_energy(gain, uplink.num_symbols, jamming.noise)
         budget = jammer_energy(jamming.gain_limit, uplink.num_symbols, jamming.noise)
         if gain == 0.0 or np.isinf(budget):
@@ -82,13 +89,30 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
         return _probability_short(antennas, nodes, energy / budget, network.streams, instants.estimates), energy
 
 
-def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], instants: Instants) -> float:
-    # α_CJ of the first round at |h_CJ| = 1.
-    found = uplink.network.slot_links(clients, _START, instants)
+def _first_need(
+    uplink: OverTheAir, jamming: Jamming, selection: ClientSelection
+) -> tuple[NDArray[np.int64], Instants, float] | None:
+    # The clients of the first rehearsed round in which some send, the instants of their slot and α_CJ at |h_CJ| = 1
+    for _, (moment,), clients in rehearsed_rounds(uplink, selection):
+        instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
+        together = uplink.sharing_a_slot(clients, moment.round_index)
+        needed = [_gain_needed(uplink, jamming, some, moment, instants) for some in together]
+        if gains := [gain for gain in needed if gain is not None]:
+            return clients, instants, max(gains)
+    return None
+
+
+def _gain_needed(
+    uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], moment: Moment, instants: Instants
+) -> float | None:
+    # α_CJ at |h_CJ| = 1; None where nobody sends.
+    found = uplink.network.slot_links(clients, moment, instants)
     weights = uplink.receiver.combine(found, 1, uplink.air)
     links, (policy,) = found.combined(weights[None]).rows(), uplink.policies
     read = read_behind(uplink.air_of_all_rows, noise_behind(uplink.receiver, weights[None], uplink.air))
     plan = given("power_control", policy, "plan", policy.plan(links, 1, read), TransmitPlan)
+    if plan.silent.all():
+        return None
     needed = jamming.calibration.required_noise_std(policy, plan, links.take(~plan.silent))
     return jammer_gain_for_noise(needed, plan.server_gain, read.channel_noise_std)
 

@@ -29,7 +29,7 @@ REHEARSED = 50
 _DRAWS = 20
 # Periods of the Doppler shift between two rehearsed rounds, where a channel keeps less than 0.05 of its correlation
 _PERIODS = 50.4
-# Clients whose Doppler shifts stand for all
+# Clients that stand for all
 _ASKED = 1000
 
 
@@ -101,14 +101,8 @@ def _rehearsed(
 ) -> Iterator[tuple[AnnouncedSlot, list[JammerLink]]]:
     # Slots as they are announced, each beside channels of the jammer in its round and in those after it. Power control
     # plans for so many rounds over and over: it may know nothing of those beyond the run.
-    network = uplink.network
-    draws = 1 if isinstance(network.clients.fading, ImportedFading) else draws
-    step_s = _apart_s(uplink)
-    for number in range(1, REHEARSED + 1):
-        moments = [Moment(at + 1, step_s * at) for at in range((number - 1) * draws, number * draws)]
-        clients = selection.select(moments[0])
-        if len(clients) == 0:
-            continue
+    draws = 1 if isinstance(uplink.network.clients.fading, ImportedFading) else draws
+    for number, moments, clients in rehearsed_rounds(uplink, selection, draws):
         instants, jams = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer)), None
         if uplink.rotating_jammer:
             jams, clients = np.split(np.roll(clients, -number), [1])
@@ -120,6 +114,31 @@ def _rehearsed(
         jammers += [_jammer(uplink, jams, moment, instants) for moment in moments[1:]]
         for slot in slots:
             yield slot, jammers
+
+
+def rehearsed_rounds(
+    uplink: OverTheAir, selection: ClientSelection, draws: int = 1
+) -> Iterator[tuple[int, list[Moment], NDArray[np.int64]]]:
+    """The rounds that are planned ahead in which clients are selected, and at last all clients where none has any.
+
+    Args:
+        uplink: Over the air.
+        selection: Of clients.
+        draws: Moments of each round.
+
+    Returns:
+        Of each round its number, from 1, its moments, and the clients (n,) selected at the first of them.
+    """
+    step_s, selected = _apart_s(uplink), False
+    for number in range(1, REHEARSED + 1):
+        moments = [Moment(at + 1, step_s * at) for at in range((number - 1) * draws, number * draws)]
+        clients = selection.select(moments[0])
+        if len(clients):
+            selected = True
+            yield number, moments, clients
+    if not selected:
+        everyone = np.arange(min(uplink.network.registry.count, _ASKED), dtype=np.int64)
+        yield 1, [Moment(at + 1, step_s * at) for at in range(draws)], everyone
 
 
 def _jammer(uplink: OverTheAir, jams: NDArray[np.int64] | None, moment: Moment, instants: Instants) -> JammerLink:
