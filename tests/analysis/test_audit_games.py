@@ -225,6 +225,16 @@ def test_an_uplink_of_unknown_noise_is_refused() -> None:
         audited(simulation)
 
 
+@pytest.mark.parametrize("noise", [{"mechanism": "gaussian", "noise_multiplier": 1.0}, {"mechanism": "zcdp"}])
+def test_a_sample_behind_two_vectors_of_an_upload_is_refused(noise: dict[str, Any]) -> None:
+    """SCAFFOLD sends its control variate too. Without local noise whole updates are played, of both vectors."""
+    training = {"algorithm": {"name": "scaffold"}, "steps": 1, "epochs": None, "batch_size": 8}
+    training |= {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0}}
+    with pytest.raises(InfeasibleError, match="no game for a sample behind 2 vectors in an upload"):
+        audited(built(training=training | {"privacy": noise}))
+    assert not audited(built(training=training)).contradicts_ledger
+
+
 @dataclass(frozen=True, eq=False)
 class ForeignRelease(ZcdpRelease):
     """A record of a kind that no game knows, though it is derived from one that is known."""

@@ -274,7 +274,7 @@ def test_a_ledger_that_charges_half_ends_with_exit_code_4(charged_at_half: None,
 
 def test_losses_without_noise_are_refused() -> None:
     bare = {**CHOICE, "loss_noise_std": None}
-    with pytest.raises(InfeasibleError, match="cannot be audited"):
+    with pytest.raises(InfeasibleError, match="cannot be audited: clients report their losses without noise"):
         audited(silenced(bare), 10)
 
 

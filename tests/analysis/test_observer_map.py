@@ -19,6 +19,7 @@ from wirelessfl.cli import main
 from wirelessfl.errors import InputError
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation.rehearsal import rehearse
+from wirelessfl.summary.observer_map import draw_observer_map
 
 PLACE: dict[str, Any] = {"position_m": [60.0, 20.0], "antennas": 2, "noise_figure_db": 7.0}
 
@@ -117,6 +118,29 @@ def test_the_command_draws_and_prints(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert np.shape(found["epsilon_accounted"]) == (3, 3) and found["jammer_m"] == [120.0, 90.0]
     assert picture.stat().st_size > 5000 and str(picture) in result.stderr
+
+
+def test_an_accuracy_ends_nothing_where_nothing_is_trained() -> None:
+    given = ["privacy", "map", "eavesdropper", "--set", "rounds=2", "--step", "200", "--extent", "200"]
+    given += ["--set", "stop.accuracy=1e-6", "--figures", "none"]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 0 and "stop.accuracy: found 1e-06" in result.stderr
+    assert "ε is that of all rounds" in " ".join(result.stderr.split())
+
+
+def test_losses_without_noise_have_no_guarantee_at_any_place() -> None:
+    selection = {"scheme": "power_of_choice", "count": 2, "candidates": 4}
+    scenario = observed(PLACE, clients__selection=selection)
+    assert np.isposinf(observer_map(scenario, extent_m=100.0, step_m=100.0).epsilon).all()
+
+
+@pytest.mark.parametrize("epsilon", [[0.0, 0.0], [0.0, 2.0], [3.0, 3.0], [0.0, np.inf], [np.inf, np.inf], [1e-4, 50.0]])
+def test_every_map_can_be_drawn(epsilon: list[float], tmp_path: Path) -> None:
+    """Also where ε is 0 at some or at all places, as where nobody sends."""
+    picture, axis = tmp_path / "map.svg", np.array([-1.0, 1.0])
+    nodes = (np.zeros((1, 2)), None, None)
+    draw_observer_map("map", (axis, axis), np.array([epsilon, epsilon]), nodes, "ε", picture, 3.5)
+    assert picture.stat().st_size > 1000
 
 
 @pytest.mark.parametrize(

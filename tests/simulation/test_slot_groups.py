@@ -288,7 +288,9 @@ def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
 
 
 def test_scales_for_all_clients_are_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"uplink.slot_groups: found 4 groups with"):
+    with pytest.raises(
+        ScenarioError, match=r"uplink.slot_groups: found 4 groups with uplink.power_control.policy: ris_fl"
+    ):
         build_simulation(grouped(4, uplink__power_control={"policy": "ris_fl"}), PLAN)
 
 

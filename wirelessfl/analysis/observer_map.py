@@ -13,7 +13,7 @@ from wirelessfl.assembly import build_simulation, plan_to_look
 from wirelessfl.assembly.network import build_observer
 from wirelessfl.errors import InfeasibleError, InputError, precondition
 from wirelessfl.memory import forgotten
-from wirelessfl.privacy import AirRelease, DpSgdRelease, Release, ZcdpRelease
+from wirelessfl.privacy import AirRelease, BareRelease, DpSgdRelease, Release, ZcdpRelease
 from wirelessfl.privacy.ledger import recompute
 from wirelessfl.radio import AT_ONCE, ChannelSource, DistanceGain, Instants, Moment, Observer, Overheard, Placement
 from wirelessfl.scenario import Scenario, Source, load_scenario
@@ -109,7 +109,8 @@ def observer_map(
     """Accounted ε of a scenario for an observer at each place of a square around the base station.
 
     Channels, powers and jamming are those of the run; only what the observer hears differs from place to place. The
-    value at a place is that of the run with `privacy.observer.position_m` there.
+    value at a place is that of the run with `privacy.observer.position_m` there, in all its rounds: no accuracy and no
+    divergence ends it, as nothing is trained.
 
     Args:
         scenario: as for `load_scenario`; without an observer one with one antenna looks at it.
@@ -202,8 +203,8 @@ def _rehearsed(
             each: Sequence[Release] = [release] * len(others)
             if type(release) is AirRelease and isinstance(this.heard, AirPlan):
                 each = listening.observed(this.heard, release, heard)
-            elif not isinstance(release, DpSgdRelease | ZcdpRelease):
-                raise InfeasibleError(f"there is no map of an observer for a {type(release).__name__}")
+            elif not isinstance(release, DpSgdRelease | ZcdpRelease | BareRelease):
+                raise InfeasibleError(f"there is no map of an observer for {release.route}")
             for mine, one in zip(releases, each, strict=True):
                 mine.append(one)
         on_progress(1 / simulation.stop.rounds)

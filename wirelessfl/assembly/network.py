@@ -23,6 +23,7 @@ from wirelessfl.assembly.reception import build_antennas, build_array, independe
 from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning
+from wirelessfl.privacy import OBSERVED_FROM
 from wirelessfl.radio import (
     AntennaArray,
     ChannelSource,
@@ -270,6 +271,6 @@ def observer_remark(place: ObserverPlace) -> str:
     antennas = "1 antenna" if place.antennas == 1 else f"{place.antennas} antennas"
     x, y = place.position_m
     return (
-        f"The adversary is an observer at [{x:g}, {y:g}] m with {antennas}, which knows all channels. The accounted "
+        f"{OBSERVED_FROM} [{x:g}, {y:g}] m with {antennas}, which knows all channels. The accounted "
         "figure counts the released models and what its antennas hear together; a client near it is protected least."
     )

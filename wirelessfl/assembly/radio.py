@@ -149,8 +149,9 @@ def _grouped(scenario: Scenario, uplink: OverTheAirSection, policy: PowerControl
         return None
     if isinstance(policy, NormScaledPowerControl | CentredPowerControl | AdaptivePowerControl):
         raise ScenarioError(
-            f"uplink.slot_groups: found {uplink.slot_groups} groups with {type(policy).__name__}, which has one scale "
-            "for all clients of a round, or follows earlier slots; allowed: 1, or another uplink.power_control.policy"
+            f"uplink.slot_groups: found {uplink.slot_groups} groups with uplink.power_control.policy: "
+            f"{uplink.power_control.policy}, which has one scale for all clients of a round, or follows earlier slots; "
+            "allowed: 1, or another policy"
         )
     return {"rule": build_robust_rule(scenario), "groups": uplink.slot_groups}
 

@@ -63,6 +63,9 @@ def observer_map_command(
     if options.drawn:
         refuse_other_format(figure_file(picture), form)
         refuse_inputs([picture], [locate(scenario)])
+    if resolved.stop.accuracy is not None:
+        words = "at which a run may end early: nothing is trained here, and ε is that of all rounds"
+        remark(f"stop.accuracy: found {resolved.stop.accuracy:g}, {words}")
     with progress_of("rounds") as on_progress:
         found = observer_map(resolved, extent, step, on_progress)
     if options.drawn:

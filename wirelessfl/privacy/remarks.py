@@ -29,5 +29,11 @@ SCALED_BY_ALL_DATA = (
     "Columns of the table are scaled by the mean and the deviation of the samples of all clients "
     "(data.dataset.scaling: standard); neither ε covers these numbers."
 )
-OF_THE_RUN = (ENDED_BY_ITS_OUTPUTS, ENDED_AT_A_LIMIT, ENDS_BY_CLIENTS_DATA, OUTSIDE_THE_LEDGER, SCALED_BY_ALL_DATA)
-"""What a trace keeps of them, for the ledger that is computed anew from it."""
+OBSERVED_FROM = "The adversary is an observer at"
+"""Beginning of the sentence on an observer, whose place follows."""
+_OF_THE_RUN = (ENDED_BY_ITS_OUTPUTS, ENDED_AT_A_LIMIT, ENDS_BY_CLIENTS_DATA, OUTSIDE_THE_LEDGER, SCALED_BY_ALL_DATA)
+
+
+def is_of_the_run(sentence: str) -> bool:
+    """Whether a sentence does not follow from releases, so that a trace keeps it for the ledger computed from it."""
+    return sentence in _OF_THE_RUN or sentence.startswith(OBSERVED_FROM)

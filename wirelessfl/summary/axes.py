@@ -65,8 +65,8 @@ def transmit_energy(trace: xr.Dataset) -> NDArray[np.float64]:
 
 
 def energy_unit(columns: Columns) -> EnergyUnit | None:
-    """Unit in which the energy of a run is known; None where it is not known at all, as of an ideal uplink."""
-    if len(columns["energy"]) and np.isfinite(columns["energy"]).all():
+    """Unit in which the energy of a run is known; None where none is, as of an ideal uplink or where nobody sent."""
+    if np.isfinite(columns["energy"]).all() and columns["energy"].any():
         return "J"
     return "noise" if np.isfinite(columns["tx_energy"]).any() else None
 

@@ -1,10 +1,11 @@
 """Map of the accounted ε by place of an observer."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, Normalize
 from numpy.typing import NDArray
 
 from wirelessfl.summary.drawing import drawing, plain_number
@@ -36,13 +37,10 @@ def draw_observer_map(
         axes = figure.subplots()
         known = np.ma.masked_invalid(epsilon)
         if known.count():
-            low, high = float(known.min()), float(known.max())
-            high = high if high > low else low * 1.01
-            norm = LogNorm(low, high)
+            norm, ticks = _colours(known)
             mesh = axes.pcolormesh(*axis_m, known, norm=norm, cmap="viridis", shading="nearest", rasterized=True)
             bar = figure.colorbar(mesh, ax=axes, label=label, pad=0.02, fraction=0.046)
-            ticks = np.geomspace(low, high, 5)
-            bar.set_ticks(ticks.tolist(), labels=[plain_number(float(f"{tick:.2g}")) for tick in ticks])
+            bar.set_ticks(list(ticks), labels=list(ticks.values()))
             bar.ax.minorticks_off()
         axes.set_facecolor(FAINT)
         _mark(axes, np.zeros((1, 2)), "^", 55, BLACK, "base station")
@@ -56,6 +54,20 @@ def draw_observer_map(
         axes.set_xlim(*_ends(x))
         axes.set_ylim(*_ends(y))
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2 if width_in < 5 else 4)
+
+
+def _colours(epsilon: np.ma.MaskedArray[Any, Any]) -> tuple[Normalize, dict[float, str]]:
+    # The scale of colours, logarithmic where ε is above 0, and the names of some of its values
+    positive = epsilon.compressed()[epsilon.compressed() > 0]
+    if len(positive) == 0:
+        return Normalize(0.0, 1.0), {0.0: "0"}
+    low, high = float(positive.min()), float(positive.max())
+    high = high if high > low else low * 1.01
+    values = np.geomspace(low, high, 5).tolist()
+    names = [plain_number(float(f"{value:.2g}")) for value in values]
+    if len(positive) < epsilon.count():  # 0 has the colour of the smallest
+        names[0] = f"0 to {names[0]}"
+    return LogNorm(low, high, clip=True), dict(zip(values, names, strict=True))
 
 
 def _mark(axes: Axes, places: NDArray[np.float64], marker: str, size: float, colour: str, label: str) -> None:

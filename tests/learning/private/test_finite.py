@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from wirelessfl.learning.cohort.gradients import Pieces
 from wirelessfl.learning.private.transform import FiniteGradients, not_finite
 
 SIZES = [3, 1, 2]
@@ -27,6 +28,9 @@ class Formed:
         raise AssertionError("zero times infinity")
 
     def inner_products(self, vectors: Tensor) -> Tensor:
+        raise AssertionError("nobody asks for them")
+
+    def pieces(self) -> Iterator[Pieces]:
         raise AssertionError("nobody asks for them")
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:

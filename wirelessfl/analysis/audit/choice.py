@@ -124,6 +124,9 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced, noisy = statement.adjacency == "replace", learner.private is not None and learner.private.adds_noise
     by_gradients = noisy or (statement.unit == "sample" and air.gradient_step is not None)
+    vectors = learner.upload_dimension // learner.dimension
+    words = f"this scenario cannot be audited: the audit has no game for a sample behind {vectors} vectors in an upload"
+    precondition(vectors == 1 or not by_gradients, words, InfeasibleError)
     client = _canary_client(rehearsal, streams) if by_gradients else None
     whole, slots = _whole_updates(learner, haar_noise=False), _known_slots(rehearsal).slots
     if statement.colluding > 0:

@@ -17,7 +17,6 @@ from wirelessfl.privacy import (
     Release,
     ServerNoiseRelease,
     Spending,
-    UnvouchedRelease,
     WaveformRelease,
     ZcdpRelease,
 )
@@ -69,12 +68,13 @@ def require_known_releases(releases: list[Release]) -> None:
         InfeasibleError: one is of such a kind.
     """
     for release in releases:
-        if isinstance(release, UnvouchedRelease):
+        known = type(release) in _KNOWN_RELEASES
+        if isinstance(release, BareRelease) and not known:
             raise InfeasibleError(
                 f"this scenario cannot be audited: {release.reason}, and the audit has no game for it"
             )
         precondition(
-            type(release) in _KNOWN_RELEASES,
+            known,
             f"this scenario cannot be audited: the audit has no game for the release {type(release).__name__}",
             InfeasibleError,
         )

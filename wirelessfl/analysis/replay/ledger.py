@@ -16,11 +16,11 @@ from wirelessfl.analysis.replay.recorded_code import recorded_code
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.errors import InputError, SourceWarning, TraceError, precondition
 from wirelessfl.privacy import (
-    OF_THE_RUN,
     Ledger,
     PrivacyFacts,
     Release,
     Statement,
+    is_of_the_run,
     recompute,
     release_from_values,
 )
@@ -70,9 +70,8 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
             load = partial(plugins.load_class, "release_settings", protocol=Release) if allow_plugins else None
             ledger = recompute(_releases(trace, privacy, kinds, clients, load), facts, statement)
             told = json.loads(trace.attrs.get("why_different") or "[]")
-            for sentence in OF_THE_RUN:
-                if sentence in told:
-                    ledger.remark(sentence)
+            for sentence in filter(is_of_the_run, told):
+                ledger.remark(sentence)
         return ledger
 
 
