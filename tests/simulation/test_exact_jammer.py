@@ -198,3 +198,31 @@ def test_a_round_in_which_all_are_in_a_fade_stands_for_none() -> None:
         with pytest.raises(InfeasibleError, match=r"power_db: found -20\.0 dB, too little"):
             build_simulation(jammed(1, 1, {"power_db": -20.0, "max_shortfall": 0.5}, seed=seed, **setting), PLAN)
     assert silent >= 1
+
+
+WALKING: dict[str, Any] = {
+    "channel": {
+        "correlation": {"model": "clarke"},
+        "placement": {"scheme": "random_waypoint", "radius_m": 100, "min_speed": 5.0, "max_speed": 15.0},
+        "pathloss": {"model": "log_distance", "exponent": 3.0},
+    }
+}
+
+
+@pytest.mark.parametrize("calibration", ["exact", "theorem"])
+@pytest.mark.parametrize("role", ["external", "rotating"])
+@pytest.mark.parametrize("channel", [{"channel__fading": {"model": "rayleigh"}}, WALKING], ids=["drawn", "walking"])
+def test_where_all_are_silent_in_all_rehearsed_rounds_all_are_looked_at(
+    calibration: str, role: str, channel: dict[str, Any]
+) -> None:
+    """As in a long run one may send some time; also where nodes walk and channels remember."""
+    setting: dict[str, Any] = {
+        "uplink__power_control": {"policy": "truncated_inversion"},
+        "faults__fade_threshold": 1e3,
+        "clients__selection": {"scheme": "uniform", "count": 2},
+        "uplink__receiver": {"antennas": 1},
+    }
+    jammer: dict[str, Any] = {"epsilon": 0.5, "calibration": calibration, "role": role}
+    build_simulation(small(uplink__jammer=jammer, **setting, **channel), PLAN)
+    with pytest.raises(InfeasibleError, match=r"power_db: found -200\.0 dB, too little"):
+        build_simulation(small(uplink__jammer=jammer | {"power_db": -200.0}, **setting, **channel), PLAN)

@@ -117,7 +117,9 @@ def test_energies_of_two_units_are_refused_by_name() -> None:
     assert common_energy_unit({"a": joules, "b": none}) == "J"
     assert common_energy_unit({"b": noise}) == "noise" and common_energy_unit({"b": none}) is None
     absent = made_up(energy=[0.0, 0.0])  # nobody sent, with watts or without
-    assert common_energy_unit({"b": noise, "c": absent}) == "noise" and common_energy_unit({"c": absent}) is None
+    assert common_energy_unit({"b": noise, "c": absent}) == "noise" and common_energy_unit({"c": absent}) == "J"
+    for unit in ("J", "noise", None):
+        np.testing.assert_array_equal(axis_values("energy", absent, unit).values, [0.0, 0.0])
     assert common_energy_unit({"a": joules, "c": absent}) == "J"
     with pytest.raises(InputError, match=r"in units of the noise \(quick\).*uplink\.tx_power_dbm"):
         common_energy_unit({"macro": joules, "quick": noise, "ideal": none})

@@ -11,7 +11,6 @@ from wirelessfl.assembly.jammer_rehearsal import (
     REHEARSED,
     against_all_antennas,
     loud_slots,
-    rehearsed_rounds,
     share_behind_combiners,
 )
 from wirelessfl.conformance import given, returned
@@ -60,7 +59,7 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
     that of a gamma law; other laws are drawn, and so are slots with an estimate for each piece, in which the weakest
     of them counts.
     With the exact calibration, a power control whose α_u changes or a jammer that moves, the first round in which
-    clients send stands for all rounds.
+    clients send stands for all rounds; where none of those planned ahead is one, all clients without their silence.
     Against several antennas rounds are rehearsed: E₁ is then that at |f^H h_CJ| = 1 behind the combiner.
 
     Returns:
@@ -69,19 +68,18 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
     if not isinstance(uplink, OverTheAir) or uplink.jamming is None:
         return 0.0, 0.0
     network, jamming = uplink.network, uplink.jamming
-    with forgotten(network.memories()):
-        if uplink.receiver.antennas > 1:
+    if uplink.receiver.antennas > 1:
+        with forgotten(network.memories()):
             rehearsed = against_all_antennas(uplink, jamming, selection)
-            if rehearsed is not None:
-                return rehearsed
-        needed = _first_need(uplink, jamming, selection)
-        if needed is None:
-            return 0.0, 0.0
-        clients, instants, gain = needed
-        energy = jammer_energy(gain, uplink.num_symbols, jamming.noise)
-        budget = jammer_energy(jamming.gain_limit, uplink.num_symbols, jamming.noise)
-        if gain == 0.0 or np.isinf(budget):
-            return 0.0, energy
+        if rehearsed is not None:
+            return rehearsed
+    with forgotten(network.memories()):
+        clients, instants, gain = _first_need(uplink, jamming, selection)
+    energy = jammer_energy(gain, uplink.num_symbols, jamming.noise)
+    budget = jammer_energy(jamming.gain_limit, uplink.num_symbols, jamming.noise)
+    if gain == 0.0 or np.isinf(budget):
+        return 0.0, energy
+    with forgotten(network.memories()):
         if uplink.receiver.antennas > 1:
             return share_behind_combiners(uplink, jamming, selection), energy
         rotating = ((network.clients,), clients[:_ROTATING])
@@ -91,30 +89,44 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
 
 def _first_need(
     uplink: OverTheAir, jamming: Jamming, selection: ClientSelection
-) -> tuple[NDArray[np.int64], Instants, float] | None:
-    # The clients of the first rehearsed round in which some send, the instants of their slot and α_CJ at |h_CJ| = 1
-    for _, (moment,), clients in rehearsed_rounds(uplink, selection):
+) -> tuple[NDArray[np.int64], Instants, float]:
+    # The clients of the first round in which some send, the instants of their slot and α_CJ at |h_CJ| = 1. Where none
+    # send in any of the rounds that are planned ahead, all clients as if none was silent. Clocks stand still: a channel
+    # that remembers cannot go back to the start.
+    def need(clients: NDArray[np.int64], number: int, silence: bool) -> tuple[Instants, float, bool]:
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
-        together = uplink.sharing_a_slot(clients, moment.round_index)
-        needed = [_gain_needed(uplink, jamming, some, moment, instants) for some in together]
-        if gains := [gain for gain in needed if gain is not None]:
-            return clients, instants, max(gains)
-    return None
+        together = uplink.sharing_a_slot(clients, number)
+        slots = [_gain_needed(uplink, jamming, some, Moment(number, 0.0), instants, silence) for some in together]
+        return instants, max(gain for gain, _ in slots), any(sends for _, sends in slots)
+
+    for number in range(1, REHEARSED + 1):
+        clients = selection.select(Moment(number, 0.0))
+        if len(clients):
+            instants, gain, sends = need(clients, number, silence=True)
+            if sends or gain > 0:
+                return clients, instants, gain
+    everyone = np.arange(min(uplink.network.registry.count, _ROTATING), dtype=np.int64)
+    instants, gain, _ = need(everyone, REHEARSED + 1, silence=False)
+    return everyone, instants, gain
 
 
 def _gain_needed(
-    uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], moment: Moment, instants: Instants
-) -> float | None:
-    # α_CJ at |h_CJ| = 1; None where nobody sends.
+    uplink: OverTheAir,
+    jamming: Jamming,
+    clients: NDArray[np.int64],
+    moment: Moment,
+    instants: Instants,
+    silence: bool,
+) -> tuple[float, bool]:
+    # α_CJ at |h_CJ| = 1, with the silence of clients or without, and whether some send.
     found = uplink.network.slot_links(clients, moment, instants)
     weights = uplink.receiver.combine(found, 1, uplink.air)
     links, (policy,) = found.combined(weights[None]).rows(), uplink.policies
     read = read_behind(uplink.air_of_all_rows, noise_behind(uplink.receiver, weights[None], uplink.air))
     plan = given("power_control", policy, "plan", policy.plan(links, 1, read), TransmitPlan)
-    if plan.silent.all():
-        return None
-    needed = jamming.calibration.required_noise_std(policy, plan, links.take(~plan.silent))
-    return jammer_gain_for_noise(needed, plan.server_gain, read.channel_noise_std)
+    heard = links.take(~plan.silent) if silence else links
+    needed = jamming.calibration.required_noise_std(policy, plan, heard)
+    return jammer_gain_for_noise(needed, plan.server_gain, read.channel_noise_std), not plan.silent.all()
 
 
 def _probability_short(

@@ -102,7 +102,7 @@ def _rehearsed(
     # Slots as they are announced, each beside channels of the jammer in its round and in those after it. Power control
     # plans for so many rounds over and over: it may know nothing of those beyond the run.
     draws = 1 if isinstance(uplink.network.clients.fading, ImportedFading) else draws
-    for number, moments, clients in rehearsed_rounds(uplink, selection, draws):
+    for number, moments, clients in _rounds_with_clients(uplink, selection, draws):
         instants, jams = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer)), None
         if uplink.rotating_jammer:
             jams, clients = np.split(np.roll(clients, -number), [1])
@@ -116,29 +116,25 @@ def _rehearsed(
             yield slot, jammers
 
 
-def rehearsed_rounds(
-    uplink: OverTheAir, selection: ClientSelection, draws: int = 1
+def _rounds_with_clients(
+    uplink: OverTheAir, selection: ClientSelection, draws: int
 ) -> Iterator[tuple[int, list[Moment], NDArray[np.int64]]]:
-    """The rounds that are planned ahead in which clients are selected, and at last all clients where none has any.
-
-    Args:
-        uplink: Over the air.
-        selection: Of clients.
-        draws: Moments of each round.
-
-    Returns:
-        Of each round its number, from 1, its moments, and the clients (n,) selected at the first of them.
-    """
+    # Number and moments of the rounds with clients, and who is selected at the first moment; all clients in one more
+    # round where none has any. Time runs on, as channels that remember cannot go back.
     step_s, selected = _apart_s(uplink), False
+
+    def moments(number: int) -> list[Moment]:
+        return [Moment(at + 1, step_s * at) for at in range((number - 1) * draws, number * draws)]
+
     for number in range(1, REHEARSED + 1):
-        moments = [Moment(at + 1, step_s * at) for at in range((number - 1) * draws, number * draws)]
-        clients = selection.select(moments[0])
+        own = moments(number)
+        clients = selection.select(own[0])
         if len(clients):
             selected = True
-            yield number, moments, clients
+            yield number, own, clients
     if not selected:
         everyone = np.arange(min(uplink.network.registry.count, _ASKED), dtype=np.int64)
-        yield 1, [Moment(at + 1, step_s * at) for at in range(draws)], everyone
+        yield REHEARSED + 1, moments(REHEARSED + 1), everyone
 
 
 def _jammer(uplink: OverTheAir, jams: NDArray[np.int64] | None, moment: Moment, instants: Instants) -> JammerLink:

@@ -34,6 +34,11 @@ OBSERVED_FROM = "The adversary is an observer at"
 _OF_THE_RUN = (ENDED_BY_ITS_OUTPUTS, ENDED_AT_A_LIMIT, ENDS_BY_CLIENTS_DATA, OUTSIDE_THE_LEDGER, SCALED_BY_ALL_DATA)
 
 
-def is_of_the_run(sentence: str) -> bool:
-    """Whether a sentence does not follow from releases, so that a trace keeps it for the ledger computed from it."""
-    return sentence in _OF_THE_RUN or sentence.startswith(OBSERVED_FROM)
+def is_of_the_run(sentence: str, adversary: str) -> bool:
+    """Whether a sentence does not follow from releases, so that a trace keeps it for the ledger computed from it.
+
+    Args:
+        sentence: Of the recorded ledger.
+        adversary: Of the new one; a sentence on an observer is for this adversary alone.
+    """
+    return sentence in _OF_THE_RUN or (adversary == "observer" and sentence.startswith(OBSERVED_FROM))

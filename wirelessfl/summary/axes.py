@@ -65,19 +65,20 @@ def transmit_energy(trace: xr.Dataset) -> NDArray[np.float64]:
 
 
 def energy_unit(columns: Columns) -> EnergyUnit | None:
-    """Unit in which the energy of a run is known; None where none is, as of an ideal uplink or where nobody sent."""
-    if np.isfinite(columns["energy"]).all() and columns["energy"].any():
+    """Unit in which the energy of a run is known; None where it is not known at all, as of an ideal uplink."""
+    if len(columns["energy"]) and np.isfinite(columns["energy"]).all():
         return "J"
     return "noise" if np.isfinite(columns["tx_energy"]).any() else None
 
 
 def common_energy_unit(runs: Mapping[str, Columns]) -> EnergyUnit | None:
-    """Unit of the energies of several runs, by name; None where no run has any.
+    """Unit of the energies of several runs, by name; None where no run has any. Where nothing was spent, any unit fits.
 
     Raises:
         InputError: some are known in joules and others in units of the noise, which no axis has in common.
     """
-    units = {name: unit for name, columns in runs.items() if (unit := energy_unit(columns)) is not None}
+    spending = {name: columns for name, columns in runs.items() if columns["energy"].any()} or runs  # NaN counts
+    units = {name: unit for name, columns in spending.items() if (unit := energy_unit(columns)) is not None}
     without = [name for name, unit in units.items() if unit == "noise"]
     precondition(
         len(set(units.values())) < 2,

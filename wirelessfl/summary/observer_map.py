@@ -1,11 +1,12 @@
 """Map of the accounted ε by place of an observer."""
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, Self
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
 from wirelessfl.summary.drawing import drawing, plain_number
@@ -37,10 +38,13 @@ def draw_observer_map(
         axes = figure.subplots()
         known = np.ma.masked_invalid(epsilon)
         if known.count():
-            norm, ticks = _colours(known)
-            mesh = axes.pcolormesh(*axis_m, known, norm=norm, cmap="viridis", shading="nearest", rasterized=True)
-            bar = figure.colorbar(mesh, ax=axes, label=label, pad=0.02, fraction=0.046)
-            bar.set_ticks(list(ticks), labels=list(ticks.values()))
+            scale = _Scale.of(known.compressed())
+            colours = colormaps["viridis"].with_extremes(under=BLACK)
+            shown = np.ma.maximum(known, scale.below)
+            mesh = axes.pcolormesh(*axis_m, shown, norm=scale.norm, cmap=colours, shading="nearest", rasterized=True)
+            zero, extend = (" (black: 0)", "min") if scale.has_zeros else ("", "neither")
+            bar = figure.colorbar(mesh, ax=axes, label=label + zero, pad=0.02, fraction=0.046, extend=extend)
+            bar.set_ticks(scale.ticks, labels=[plain_number(float(f"{tick:.2g}")) for tick in scale.ticks])
             bar.ax.minorticks_off()
         axes.set_facecolor(FAINT)
         _mark(axes, np.zeros((1, 2)), "^", 55, BLACK, "base station")
@@ -56,18 +60,20 @@ def draw_observer_map(
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2 if width_in < 5 else 4)
 
 
-def _colours(epsilon: np.ma.MaskedArray[Any, Any]) -> tuple[Normalize, dict[float, str]]:
-    # The scale of colours, logarithmic where ε is above 0, and the names of some of its values
-    positive = epsilon.compressed()[epsilon.compressed() > 0]
-    if len(positive) == 0:
-        return Normalize(0.0, 1.0), {0.0: "0"}
-    low, high = float(positive.min()), float(positive.max())
-    high = high if high > low else low * 1.01
-    values = np.geomspace(low, high, 5).tolist()
-    names = [plain_number(float(f"{value:.2g}")) for value in values]
-    if len(positive) < epsilon.count():  # 0 has the colour of the smallest
-        names[0] = f"0 to {names[0]}"
-    return LogNorm(low, high, clip=True), dict(zip(values, names, strict=True))
+class _Scale(NamedTuple):
+    # The logarithmic scale of colours of ε above 0, what stands for 0 below it, and ticks
+    norm: LogNorm
+    below: float
+    has_zeros: bool
+    ticks: list[float]
+
+    @classmethod
+    def of(cls, epsilon: NDArray[np.float64]) -> Self:
+        positive = epsilon[epsilon > 0]
+        low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
+        ticks = np.geomspace(low, high, 5).tolist() if high > low else [low] * min(len(positive), 1)
+        norm = LogNorm(low, high if high > low else low * 1.01)
+        return cls(norm, low / 2, len(positive) < len(epsilon), ticks)
 
 
 def _mark(axes: Axes, places: NDArray[np.float64], marker: str, size: float, colour: str, label: str) -> None:

@@ -70,8 +70,9 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
             load = partial(plugins.load_class, "release_settings", protocol=Release) if allow_plugins else None
             ledger = recompute(_releases(trace, privacy, kinds, clients, load), facts, statement)
             told = json.loads(trace.attrs.get("why_different") or "[]")
-            for sentence in filter(is_of_the_run, told):
-                ledger.remark(sentence)
+            for sentence in told:
+                if is_of_the_run(sentence, statement.adversary):
+                    ledger.remark(sentence)
         return ledger
 
 
