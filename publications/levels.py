@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,6 +41,21 @@ def levels_of(tables: Tables, method: Method, keys: Sequence[str]) -> list[Level
     """The levels at which a method has run, in the order of its study."""
     points = tables.study(method.study).points(method.where)
     return [{key: point[key] for key in keys if key in point} for point in points]
+
+
+def levels_of_any(tables: Tables, methods: Iterable[Method], keys: Sequence[str]) -> list[Level]:
+    """The levels at which some of the methods have run, in the order of their studies.
+
+    Raises:
+        MissingRuns: no method has.
+    """
+    levels: list[Level] = []
+    for method in methods:
+        with suppress(MissingRuns):
+            levels += [level for level in levels_of(tables, method, keys) if level not in levels]
+    if not levels:
+        raise MissingRuns("no method has a finished point")
+    return levels
 
 
 def all_levels(tables: Tables, method: Method, keys: Sequence[str]) -> list[Level]:

@@ -58,9 +58,11 @@ def gain_rows(tables: Tables) -> list[dict[str, Any]]:
     """``gains.csv``: what wavelets gain, in the paper and here, at equal σ and at equal accounted ε."""
     rows = []
     for name, plain, wavelet, weighted in ROWS:
-        if not {plain.study, wavelet.study} <= tables.studies.keys():
+        try:
+            both = common_levels(tables, plain, wavelet, KEYS)
+        except MissingRuns:
             continue
-        for level in common_levels(tables, plain, wavelet, KEYS):
+        for level in both:
             rows.append(
                 {
                     "over": name,

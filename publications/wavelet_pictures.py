@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,17 @@ from publications.figures import (
     legend_below,
     new_figure,
 )
-from publications.levels import DATASET, SHORT, Level, Method, common_levels, draw_levels, level_words, levels_of
+from publications.levels import (
+    DATASET,
+    SHORT,
+    Level,
+    Method,
+    common_levels,
+    draw_levels,
+    level_words,
+    levels_of,
+    levels_of_any,
+)
 from publications.paper import PaperFigure
 from publications.tables import Tables
 from publications.wavelet_methods import (
@@ -111,23 +121,24 @@ def draw_accuracy(tables: Tables) -> Figure:
         ("AdaGrad, a sample's privacy", (PLAIN["adagrad"], None, PLAIN_WAV["adagrad"], PLAIN_WEIGHTED["adagrad"])),
         ("FedAvg, a client's privacy", (FEDAVG, FEDAVG_DYNAMIC, FEDAVG_WAV, FEDAVG_WEIGHTED)),
     )
+    levels = levels_of_any(tables, [method for _, methods in panes for method in methods if method is not None], KEYS)
     for axes, (title, methods) in zip((*panels[0], *panels[1]), panes, strict=True):
         lines = [(label, method or Method("")) for label, method in zip(LABELS, methods, strict=True)]
-        draw_levels(axes, tables, lines, levels_of(tables, WAV, KEYS))
+        draw_levels(axes, tables, lines, levels)
         axes.set_ylim(0, 100)
         axes.set_title(title, fontsize=8)
     for axes in panels[:, 0]:
         accuracy_axis(axes)
     for axes in panels[1]:
         axes.set_xlabel("noise multiplier σ", fontsize=8)
-    legend_below(figure, panels[0][0], columns=2)
+    legend_below(figure, _fullest((*panels[0], *panels[1])), columns=2)
     return figure
 
 
 def draw_gains(tables: Tables) -> Figure:
     """What wavelets gain over each method, with the paper's own numbers (sections 6.3 and 6.4, Table 3)."""
     figure, panels = new_figure(3, 2)
-    levels = levels_of(tables, WAV, KEYS)
+    levels = levels_of_any(tables, [method for _, *methods in ROWS for method in methods if method is not None], KEYS)
     for axes, (name, plain, wavelet, weighted) in zip((*panels[0], *panels[1]), ROWS, strict=True):
         for at, (label, method) in enumerate((("here at equal σ", wavelet), ("here at equal accounted ε", weighted))):
             if method is not None:
@@ -141,8 +152,13 @@ def draw_gains(tables: Tables) -> Figure:
         axes.set_title(f"over {name}", fontsize=8)
     for row in panels:
         row[0].set_ylabel("gain in points", fontsize=8)
-    legend_below(figure, panels[0][0], columns=3)
+    legend_below(figure, _fullest((*panels[0], *panels[1])), columns=3)
     return figure
+
+
+def _fullest(panels: Iterable[Axes]) -> Axes:
+    # The panel with the most entries for a legend, as some have not run in every size
+    return max(panels, key=lambda axes: len(axes.get_legend_handles_labels()[1]))
 
 
 def _gains(

@@ -19,7 +19,7 @@ from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET
 from publications.wavelet_methods import KEYS, MECHANISM, SIGMA, gain_rows
 from publications.wavelet_numbers import EPSILONS, GAINS, least_epsilon
-from publications.wavelet_pictures import LABELS, draw_gains, draw_sample_curves
+from publications.wavelet_pictures import LABELS, draw_accuracy, draw_gains, draw_sample_curves
 from wirelessfl.study import load_study
 
 SEEDS = range(1, 6)
@@ -154,6 +154,23 @@ def test_gains_are_drawn_with_the_papers_own(tables: Tables) -> None:
     paper = next(line for line in first.lines if line.get_label() == "paper")
     assert np.asarray(paper.get_ydata()).tolist() == [GAINS["DP-SGD"]["mnist"][sigma] for sigma in ("1", "3")]
     assert first.get_title() == "over DP-SGD"
+
+
+def test_a_size_in_which_one_method_has_not_ended_has_its_other_gains(tables: Tables) -> None:
+    """Plain noise at sample level alone: gains of the client level, and pictures whose legends name what is drawn."""
+    plain = tuple(one for one in tables.studies["sample"].runs if one.point[MECHANISM] == "gaussian")
+    studies = {**tables.studies, "sample": replace(tables.studies["sample"], runs=plain)}
+    del studies["weighted"]
+    some = replace(tables, studies=studies)
+    assert [row["over"] for row in gain_rows(some)] == ["DP-FedAvg"] * 2 + ["Dyn-DP-FedAvg"] * 2
+    (legend,) = draw_gains(some).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["paper", "here at equal σ"]
+    figure = draw_accuracy(some)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(LABELS[:3])
+    assert len(figure.axes[0].get_xticks()) == 2
+    with pytest.raises(MissingRuns):
+        draw_gains(Tables({"size": "small"}, {}))
 
 
 @pytest.mark.slow
