@@ -52,7 +52,7 @@ def _grows(tables: Tables) -> Verdict:
 def _same_guarantee(tables: Tables) -> Verdict:
     told, factors = [], []
     for name in ("sample", "client"):
-        table = tables.study(name)
+        table = tables.ended(name)
         for point in table.points({MECHANISM: "wavelet"}):
             published, accounted = (
                 float(table.band(f"epsilon_{kind}", point).mean[0]) for kind in ("published", "accounted")
