@@ -24,6 +24,8 @@ from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_epsilon, zcdp_epsi
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
+    from wirelessfl.privacy.loss_distribution import StepLosses
+
 
 Uses = tuple[tuple[SampledGaussian, int], ...]
 """Number of uses of each sampled mechanism, in the order of first use."""
@@ -112,6 +114,8 @@ def _one_use_epsilon(event: SampledGaussian, delta: float) -> float:
 
 def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: float) -> float:
     # Epsilon by PLD on a grid chosen for the ``expected`` one; infinite where no useful grid fits into memory.
+    from wirelessfl.privacy.loss_distribution import epsilon_at, losses_of_a_step
+
     largest = max(mu_squared, *(event.full_mu_squared for event, _ in uses))
     widest = largest / 2 + 12 * np.sqrt(largest)
     steps = sum(count for _, count in uses)
@@ -120,8 +124,9 @@ def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: floa
         return np.inf
     composed = _composed_pld(uses, interval)
     if mu_squared > 0:
-        composed = composed.compose(_uncached_pld(SampledGaussian(1.0 / np.sqrt(mu_squared), 1.0), interval))
-    return float(composed.get_epsilon_for_delta(delta))
+        plain = losses_of_a_step(SampledGaussian(1.0 / np.sqrt(mu_squared), 1.0), interval)
+        composed = composed.compose(plain.distribution)
+    return epsilon_at(composed, delta)
 
 
 def _grid_interval(epsilon: float, steps: int) -> float:
@@ -143,9 +148,7 @@ def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
     length = next((n for n in range(len(uses), 0, -1) if (uses[:n], interval) in _PREFIXES), 0)
     composed = _PREFIXES[uses[:length], interval] if length else None
     for event, count in uses[length:]:
-        last = _step_pld(event, interval)
-        if count > 1:
-            last = last.self_compose(count)
+        last = _step_losses(event, interval).composed(count)
         composed = last if composed is None else composed.compose(last)
         length += 1
         _PREFIXES[uses[:length], interval] = composed
@@ -155,20 +158,11 @@ def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
     return composed
 
 
-def _uncached_pld(event: SampledGaussian, interval: float) -> PrivacyLossDistribution:
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+@lru_cache(maxsize=64)
+def _step_losses(event: SampledGaussian, interval: float) -> StepLosses:
+    from wirelessfl.privacy.loss_distribution import losses_of_a_step
 
-    relation = NeighboringRelation.REPLACE_ONE if event.exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
-    return from_gaussian_mechanism(
-        event.noise_multiplier,
-        value_discretization_interval=interval,
-        sampling_prob=event.sample_rate,
-        neighboring_relation=relation,
-    )
-
-
-_step_pld = lru_cache(maxsize=64)(_uncached_pld)
+    return losses_of_a_step(event, interval)
 
 
 # ---------------------------------------------------------------------------------------------- RDP
