@@ -167,6 +167,14 @@ def test_a_run_with_several_cells_is_not_recorded_well_enough(tmp_path: Path) ->
         changed_scenario(recording, ["uplink.power_control.policy=mmse"])
 
 
+def test_more_rounds_than_are_recorded_are_refused(tmp_path: Path) -> None:
+    """They were cut without a word."""
+    recording = open_recording(recorded_run(small(rounds=2), tmp_path / "x"))
+    with pytest.raises(ScenarioError, match=r"--set: rounds: found 9; allowed: at most 2"):
+        changed_scenario(recording, ["rounds=9"])
+    assert changed_scenario(recording, ["rounds=1"]).scenario.rounds == 1
+
+
 def test_the_recorded_run_is_not_overwritten(tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
     resolved = changed_scenario(recording, ["uplink.snr_db=20"])

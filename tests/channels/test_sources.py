@@ -324,8 +324,10 @@ def test_csv(tmp_path: Path) -> None:
     [
         ("", r"line 1: found no column time_s, client, re, im; allowed: time_s, client"),
         ("time_s,client,re,im\n", r"found no line below the header"),
-        ("time_s,client,re,im\n0,0,1e-5,x\n", r"line 2: allowed: a number in each of time_s, client, re, im"),
-        ("time_s,client,re,im\n0,0,1e-5\n", r"line 2: allowed"),
+        ("time_s,client,re,im\n0,0,1e-5,x\n", r"line 2: im: found x; allowed: a number"),
+        ('time_s,client,re,im\n0,0,"1,5",1\n', r"line 2: re: found 1,5; allowed: a number"),
+        ("time_s,client,re,im\n0,1_0,1,1\n", r"line 2: client: found 1_0; allowed: a number"),
+        ("time_s,client,re,im\n0,0,1e-5\n", r"line 2: im: found nothing; allowed: a number"),
         ("time_s,client,re,im\n0,0,1,5e-5,0\n", r"line 2: found 5 cells below 4 columns; allowed: one in each"),
         ("time_s,client,re,im,re\n0,0,1e-5,0,2e-5\n", r"line 1: found 2 columns re; allowed: one"),
         ("time_s,client,re,im\n0,0.5,1e-5,0\n", r"client: found 0\.5; allowed: whole numbers from 0"),

@@ -60,6 +60,22 @@ def test_contradictions(uplink: str, clients: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("uplink", "wait_for", "least"),
+    [
+        ("protocol: secagg", "{count: 13}", 14),  # ⌊2 · 20/3⌋ + 1 of 20
+        ("protocol: secagg, threshold: 11", "{fraction: 0.5}", 11),
+        ("neighbours: 8, threshold: 6", "{count: 5}", 6),
+    ],
+)
+def test_a_round_that_begins_with_fewer_clients_than_unmask_it(uplink: str, wait_for: str, least: int) -> None:
+    """All its rounds were abandoned, without a word before them."""
+    text = scenario_text(uplink) + "timing: {wait_for: %s}\n"
+    with pytest.raises(ScenarioError, match=rf"f:4: timing.wait_for: found .* of 20 clients.* at least {least}"):
+        parse_scenario(text % wait_for, "f")
+    parse_scenario(text % f"{{count: {least}}}", "f")
+
+
+@pytest.mark.parametrize(
     ("uplink", "clients"),
     [
         ("bits: 6", "{count: 20}"),  # 20 steps need 5 bits and a sign

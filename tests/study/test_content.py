@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,32 @@ def test_keys_added_later_leave_the_ids_of_stored_runs_alone() -> None:
     assert content_id(wfl.load_scenario("zcdp-secagg-adult", overrides=adult)) == "d394de750a312b77"
     for change in ({"data.dataset.fnlwgt": True}, {"data.dataset.scaling": "none"}):
         assert content_id(wfl.load_scenario("zcdp-secagg-adult", overrides=adult | change)) != "d394de750a312b77"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("who.csv", {"faults.availability": {"model": "recorded", "file": "who.csv"}}),
+        ("where.csv", {"channel.placement": {"scheme": "positions", "file": "where.csv"}}),
+        ("h.npz", {"channel.fading": {"model": "recorded", "file": "h.npz"}}),
+        ("data.csv", {"data.dataset": {"name": "table", "file": "data.csv", "label": "y"}}),
+        ("test.csv", {"data.dataset": {"name": "table", "file": "x", "test_file": "test.csv", "label": "y"}}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_the_bytes_of_every_file_count(
+    name: str, change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study that went on with another file mixed the runs of both."""
+    monkeypatch.chdir(tmp_path)
+    nowhere = of(change)
+    (tmp_path / name).write_text("one")
+    one = of(change)
+    assert of(change) == one
+    (tmp_path / name).write_text("other")
+    assert len({nowhere, one, of(change)}) == 3
+    (tmp_path / name).write_text("one")
+    assert of(change) == one
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def test_the_text_of_a_study_needs_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(dump_yaml({**BASE, "channel": {"profile": "mine.yaml"}}))
     keys = {"base": "base.yaml", "grid": {"uplink.kind": ["over_the_air", "digital"]}, "seeds": 2}
     (tmp_path / "s.yaml").write_text(dump_yaml({**keys, "set": {"rounds": 2}}))
-    plan = load_study(tmp_path / "s.yaml", ["base.clients.count=4", "base.uplink.kind=ideal", "seeds=[1, 5]"])
+    plan = load_study(tmp_path / "s.yaml", ["base.clients.count=4", "seeds=[1, 5]"])
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "alone.yaml").write_text(plan.text)
     alone = load_study(tmp_path / "elsewhere" / "alone.yaml")
@@ -228,14 +228,36 @@ def test_refusals_say_where_what_and_what_is_allowed(tmp_path: Path, text: str, 
         ("rounds=3", "--set rounds=3: rounds: found an unknown key; allowed: base.KEY, name"),
         ("rounds=3", "did you mean base.rounds?"),
         ("base.round=3", "--set base.round=3: round: found an unknown key"),
-        ("base.rounds=x", "--set base.rounds=x: rounds: found x"),
+        ("base.seed=x", "--set base.seed=x: seed: found x"),
         ("seeds.x=3", "--set seeds.x=3: seeds.x: found an unknown key"),
         ("grid.rounds=[]", "--set grid.rounds=[]: grid.rounds: found []"),
         ("grid.rounds", "found no '='"),
+        (
+            "base.rounds=3",
+            "--set base.rounds=3: base.rounds: found a key that is on the axis grid.rounds too; allowed: ",
+        ),
+        ("base.uplink.snr_db=3", "base.uplink.snr_db: found a key that is on the axis zip.uplink too"),
+        ("grid.rounds.2=3", "--set grid.rounds.2=3: grid.rounds.2: found no such item; allowed: an index from 0 to 1"),
+        ("base.clients.roles.0.count=1", "roles.0: found no such item; allowed: no index, as the list is empty"),
     ],
 )
 def test_overrides_are_refused_like_files(tmp_path: Path, override: str, words: str) -> None:
-    assert words in refusal(tmp_path, f"{LINE_1}seeds: 2\n", [override])
+    axes = "grid: {rounds: [1, 2]}\nzip: {uplink: [{kind: ideal}, {kind: digital}]}\n"
+    assert words in refusal(tmp_path, LINE_1 + axes, [override])
+
+
+def test_an_override_changes_one_value_of_an_axis() -> None:
+    plan = load_study(
+        {"base": "quickstart", "grid": {"training.batch_size": [5, 10]}}, ["grid.training.batch_size.1=7"]
+    )
+    assert [run.scenario.training.batch_size for run in plan.runs] == [5, 7]
+
+
+def test_a_mapping_of_the_base_gives_way_to_the_keys_of_it_on_an_axis() -> None:
+    study = {"base": "quickstart", "grid": {"training.batch_size": [5, 10]}}
+    plan = load_study(study, ["base.training={batch_size: 3, steps: 2}"])
+    found = [(run.scenario.training.batch_size, run.scenario.training.steps) for run in plan.runs]
+    assert found == [(5, 2), (10, 2)]
 
 
 def test_all_errors_are_listed_before_anything_runs(tmp_path: Path) -> None:

@@ -89,6 +89,8 @@ def imported_channels(scenario: Scenario, jammer: bool = False) -> ImportedChann
     if not isinstance(scenario.uplink, Ideal):
         _check_antennas(scenario, channels)
         _check_band(scenario, channels, record)
+    if jammer:
+        _check_jammer(channels)
     return channels
 
 
@@ -176,6 +178,15 @@ def _check_band(scenario: Scenario, channels: ImportedChannels, record: ChannelR
         allowed = f"at most {held:.6g}" if groups == 1 else f"{held:.6g}, or channel.fading.groups: 1 for a part of it"
         raise DataError(
             f"{key}: found {width:.6g} Hz, and gains over {held:.6g} Hz in {channels.name}; allowed: {allowed}"
+        )
+
+
+def _check_jammer(channels: ImportedChannels) -> None:
+    silent = np.argwhere(np.all(channels.gains == 0, axis=2))
+    if len(silent):
+        raise DataError(
+            f"{_FILE}: {channels.name}: jammer: found a gain of 0 in snapshot {silent[0, 0]} (and {len(silent) - 1} "
+            "more), with which nothing of the jammer is received; allowed: other gains"
         )
 
 

@@ -11,6 +11,7 @@ from wirelessfl.errors import DataError, precondition
 MOST_GAINS = 2 * 10**8
 """Gains of one file: 1.6 GB in single precision."""
 _MOST_DB = 300.0
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,9 @@ class ChannelRecord:
         for name, numbers, wanted, unit in self._further():
             found = _array(name, numbers, "c" if name == "jammer" else "iuf", unit)
             _shape(name, found, found.shape == wanted, str(wanted))
+        for name, amplitudes in (("gains", gains), ("jammer", self.jammer)):
+            if amplitudes is not None:
+                _in_range(name, np.asarray(amplitudes))
         for name, numbers in (("time_s", self.time_s), ("frequency_hz", self.frequency_hz)):
             if numbers is not None:
                 _ascending(name, np.asarray(numbers))
@@ -123,6 +127,14 @@ def _array(name: str, numbers: object, kinds: str, unit: str) -> NDArray[np.gene
         place = tuple(int(axis[0]) for axis in np.nonzero(~np.isfinite(found)))
         raise DataError(f"{name}: found {found[place]} at {list(place)}; allowed: finite numbers ({unit})")
     return found
+
+
+def _in_range(name: str, gains: NDArray[np.generic]) -> None:
+    beyond = np.maximum(np.abs(gains.real), np.abs(gains.imag)) > _LARGEST
+    if beyond.any():
+        place = tuple(int(axis[0]) for axis in np.nonzero(beyond))
+        most = f"at most {_LARGEST:.2g} in either part, as single precision has it"
+        raise DataError(f"{name}: found {gains[place]:.6g} at {list(place)}; allowed: {most}")
 
 
 def _shape(name: str, found: NDArray[np.generic], holds: bool, wanted: str) -> None:

@@ -54,12 +54,14 @@ class StepLosses:
 
 def losses_of_a_step(event: SampledGaussian, interval: float) -> StepLosses:
     """The loss of one use of a mechanism, rounded up to multiples of ``interval`` (connect the dots)."""
-    if event.exchange:
+    if event.exchange or math.isinf(1 / event.sample_rate):
+        # An exchange has an inverse of its own, and a rate as small as this none in numbers
+        relation = NeighboringRelation.REPLACE_ONE if event.exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
         distribution = from_gaussian_mechanism(
             event.noise_multiplier,
             value_discretization_interval=interval,
             sampling_prob=event.sample_rate,
-            neighboring_relation=NeighboringRelation.REPLACE_ONE,
+            neighboring_relation=relation,
         )
     else:
         remove = _rounded_losses(event, AdjacencyType.REMOVE, interval)

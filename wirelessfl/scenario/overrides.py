@@ -149,7 +149,8 @@ class _Setter:
         # A part of the key path as key or index: a number in lists and in schedules over rounds.
         if isinstance(node, list):
             if not text.isdecimal() or int(text) >= len(node):
-                raise self._refusal((*path, text), "no such item", f"an index from 0 to {len(node) - 1}")
+                allowed = f"an index from 0 to {len(node) - 1}" if node else "no index, as the list is empty"
+                raise self._refusal((*path, text), "no such item", allowed)
             return int(text)
         return int(text) if text.isdecimal() and is_schedule(tp) else text
 

@@ -89,7 +89,8 @@ def _key_path(error: ErrorDetails) -> KeyPath:
 def _if_default(document: Document, path: KeyPath) -> str:
     # Words for a value that is found and was not written by the user.
     parent = value_along(document.tree, path[:-1])
-    return "" if isinstance(parent, Mapping) and path[-1] in parent else ", by default"
+    written = isinstance(parent, list) or (isinstance(parent, Mapping) and path[-1] in parent)
+    return "" if written else ", by default"
 
 
 def unknown_key(root: type[Section], tree: Any, path: KeyPath) -> tuple[str, str]:

@@ -1,14 +1,12 @@
 """Contradictions of robust rules: they need single updates, of one model, and enough of them."""
 
-import math
-
 from wirelessfl.scenario.algorithm import Scaffold
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.codec import Sign
 from wirelessfl.scenario.mechanism import noised_by_server
 from wirelessfl.scenario.robust import CountedRule, MeanRule, NormClipRule
 from wirelessfl.scenario.sections import Sections
-from wirelessfl.scenario.timing import Quorum, Synchronous
+from wirelessfl.scenario.timing import Quorum, Synchronous, waited_for
 from wirelessfl.scenario.uplink import Digital, Ideal, OverTheAir
 
 KEY = "training.robust.rule"
@@ -69,10 +67,8 @@ def _count(scenario: Sections) -> list[Rule]:
     rule, wait_for, most = scenario.training.robust, scenario.timing.wait_for, scenario.clients.most
     if not isinstance(rule, CountedRule):
         return []
-    heard, of = most, f"the {most} clients of a round"
+    heard, of = waited_for(wait_for, most), f"the {most} clients of a round"
     if isinstance(wait_for, Quorum):
-        fraction = 1.0 if wait_for.fraction is None else wait_for.fraction
-        heard = wait_for.count or max(1, math.ceil(fraction * most - 1e-9))
         of = f"the {heard} clients of a round that are waited for"
     if isinstance(scenario.uplink, OverTheAir) and scenario.uplink.slot_groups < heard:
         heard = scenario.uplink.slot_groups

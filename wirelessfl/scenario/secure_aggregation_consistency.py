@@ -3,6 +3,7 @@
 from wirelessfl.scenario.base import Rule
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.selection import SizeUnknown
+from wirelessfl.scenario.timing import waited_for
 from wirelessfl.scenario.uplink import SecureAggregation, StageDropout
 
 
@@ -57,7 +58,15 @@ def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) 
         return [(threshold is not None, "uplink.threshold", found, "null, or uplink.neighbours set as well")]
     holders = neighbours + 1 if sparse and neighbours is not None else clients
     known, least = not isinstance(scenario.clients.selection, SizeUnknown), holders // 2 + 1
+    begins = waited_for(scenario.timing.wait_for, clients)
+    needed = min(2 * clients // 3 + 1, clients) if threshold is None and not sparse else threshold
     return [
+        (
+            known and needed is not None and begins < needed,
+            "timing.wait_for",
+            f"{begins} of {clients} clients whose being ready begins the uplink, too few to put a secret together",
+            f"at least {needed}, the threshold, or a lower uplink.threshold",
+        ),
         (
             not sparse and neighbours is not None,
             "uplink.neighbours",

@@ -1,5 +1,6 @@
 """Simulated time, and when the server steps the model: link rates, computing speed, waiting, aggregation."""
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -27,6 +28,14 @@ class Quorum(Section, exclusive=(("fraction", "count"),), otherwise={"fraction":
 
     fraction: Share | None = key(None, "Share of the round's clients to wait for.")
     count: Count | None = key(None, "Number of clients to wait for.")
+
+
+def waited_for(wait_for: Literal["all"] | Quorum, clients: int) -> int:
+    """Number of clients, of those of a round, whose being ready begins the uplink."""
+    if not isinstance(wait_for, Quorum):
+        return clients
+    fraction = 1.0 if wait_for.fraction is None else wait_for.fraction
+    return wait_for.count or max(1, math.ceil(fraction * clients - 1e-9))
 
 
 class Ofdm(Section):

@@ -4,16 +4,15 @@ import hashlib
 import json
 import secrets
 from contextlib import suppress
+from functools import lru_cache, reduce
+from pathlib import Path
 from typing import Any
 
 from wirelessfl.errors import DataError
-from wirelessfl.inputs import CHANNEL_FILE, LINK_LOG, file_fingerprint
+from wirelessfl.inputs import file_fingerprint
 from wirelessfl.plugins import Sources
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.channel import ImportedFading
-from wirelessfl.scenario.model import Torchvision
 from wirelessfl.scenario.scenario import outside_sources
-from wirelessfl.scenario.uplink import RecordedRate
 
 # Keys that were added after runs had been stored, each with the value that means what was done before: with it a run
 # keeps its id
@@ -50,10 +49,10 @@ _LATER: dict[tuple[str, ...], Any] = {
 def content_id(scenario: Scenario) -> str:
     """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
 
-    They cover every key with the value that counts, defaults included, the bytes of a file of imported channels, of
-    recorded links or of weights, and nothing else: not the order of the keys in the file, not its comments, not how a
-    value was written. Among n runs two different ones share an id with probability below n²/2⁶⁵, about 3e-12 for
-    10,000 runs.
+    They cover every key with the value that counts, defaults included, the bytes of every single file that it names
+    (channels, fading, links, availability, places, norms, weights, data), and nothing else: not what lies in folders of
+    data, not the order of the keys in the file, not its comments, not how a value was written. Among n runs two
+    different ones share an id with probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
 
     Twelve more follow where the scenario names code from outside the package: of its sources, the user's modules that
     these import, and the versions of their packages. Where a text is not known, they are drawn anew.
@@ -67,13 +66,8 @@ def content_id(scenario: Scenario) -> str:
 def id_of(scenario: Scenario, sources: Sources | None) -> str:
     """As `content_id`, where the sources are known already."""
     tree = scenario.model_dump(by_alias=True)
-    fading, rate = scenario.channel.fading, getattr(scenario.uplink, "rate", None)
-    if isinstance(fading, ImportedFading):
-        _name_the_bytes(scenario, CHANNEL_FILE, fading.file, tree["channel"]["fading"])
-    if isinstance(scenario.model, Torchvision):
-        _name_the_bytes(scenario, "model.weights", scenario.model.weights, tree["model"])
-    if isinstance(rate, RecordedRate):
-        _name_the_bytes(scenario, LINK_LOG, rate.file, tree["uplink"]["rate"])
+    for key, text in scenario.named_files().items():
+        _name_the_bytes(scenario, key, text, tree)
     for path, value in _LATER.items():
         _drop(tree, path, value)
     content = json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -83,11 +77,25 @@ def id_of(scenario: Scenario, sources: Sources | None) -> str:
     return f"{digits}-{secrets.token_hex(6) if sources.unknown else sources.digest[:12]}"
 
 
-def _name_the_bytes(scenario: Scenario, key: str, name: str | None, section: dict[str, Any]) -> None:
+def _name_the_bytes(scenario: Scenario, key: str, text: str, tree: dict[str, Any]) -> None:
     # The hash of a file, as a key of its section; where it is not there, the run says so
-    with suppress(DataError):
-        if name is not None:
-            section["content"] = file_fingerprint(scenario.places.find(key, name))
+    *sections, name = key.split(".")
+    section = reduce(dict.__getitem__, sections, tree)
+    with suppress(DataError, OSError):
+        path = scenario.places.find(key, text)
+        if path.is_file():
+            stat = path.stat()
+            content = _fingerprint(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            section["content" if name in _SOLE else f"content of {name}"] = content
+
+
+_SOLE = ("file", "weights")  # keys of the one file of most sections
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(path: Path, inode: int, size: int, modified_ns: int) -> str:
+    # A study of thousands of runs reads each file once, and again where it was written to
+    return file_fingerprint(path)
 
 
 def _drop(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

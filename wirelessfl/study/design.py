@@ -119,6 +119,7 @@ class _Builder:
         self._runs: dict[str, Run] = {}
 
     def design(self, name: str) -> StudyDesign:
+        self._refuse_lost_overrides()
         sizes = [len(factor.levels) for factor in self._factors]
         count = math.prod(sizes) * (len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds)
         precondition(
@@ -140,6 +141,16 @@ class _Builder:
         allowed = f"points of one unit; joules are known with {JOULES}"
         precondition(not alone, line(self._document.place(("x",)), ("x",), found, allowed), ScenarioError)
         return StudyDesign(name, self._factors, seeds, metrics, runs, tuple(self._notes), x=x)
+
+    def _refuse_lost_overrides(self) -> None:
+        # Overrides of the base that every point would overwrite
+        keys = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
+        for override in self._of_base:
+            dotted = ".".join(map(str, override.path))
+            over = next((name for name in keys if dotted == name or dotted.startswith(f"{name}.")), None)
+            if over is not None:
+                found, allowed = f"a key that is on the axis {keys[over]}.{over} too", "every key in one place only"
+                raise ScenarioError(line(override.place, ("base", *override.path), found, allowed))
 
     def _on_grid(self, found: str, allowed: str) -> str:
         return line(self._document.place(("grid",)), ("grid",), found, allowed)

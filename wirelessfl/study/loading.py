@@ -122,20 +122,36 @@ def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override
 
 
 def _override_study(document: Document, overrides: Sequence[Override]) -> Document:
-    # The document with new values for the study's own keys; a key of grid or zip is one dotted name
+    # The document with new values for the study's own keys; a key of grid or zip is one dotted name, which an index of
+    # its values may follow
     tree, places = dict(document.tree), dict(document.places)
     for override in overrides:
         first, *rest = override.path
         path: KeyPath = (first, ".".join(rest)) if rest else (first,)
         if rest:
-            below = tree.get(first)
-            tree[first] = {**(below if isinstance(below, dict) else {}), path[1]: override.value}
+            held = tree.get(first)
+            below = held if isinstance(held, dict) else {}
+            *name, last = rest
+            values = below.get(".".join(name))
+            if isinstance(values, list) and last.isdecimal() and path[1] not in below:
+                changed = _with_item(values, int(last), override)
+                path = (first, ".".join(name))
+            else:
+                changed = override.value
+            tree[first] = {**below, path[1]: changed}
             places.setdefault((first,), override.place)
         else:
             tree[first] = override.value
         places = {known: place for known, place in places.items() if known[: len(path)] != path}
         places[path] = override.place
     return Document(tree, places)
+
+
+def _with_item(values: list[Any], index: int, override: Override) -> list[Any]:
+    if index >= len(values):
+        allowed = f"an index from 0 to {len(values) - 1}" if values else "a list that is not empty"
+        raise ScenarioError(line(override.place, override.path, "no such item", allowed))
+    return [*values[:index], override.value, *values[index + 1 :]]
 
 
 def _nested(document: Document) -> Document:

@@ -19,10 +19,9 @@ def self_contained(name: str, file: StudyFile, base: Document, folder: Path | No
         file: Its keys.
         base: The base scenario as it is written.
         folder: What the paths of the base are relative to; None where a recorded scenario may name none.
-        of_base: Overrides of the base; one that an axis sets as well has no effect.
+        of_base: Overrides of the base, none of which an axis sets as well.
     """
     typed = {".".join(override.path): override.value for override in of_base}
-    axes = {*file.grid, *file.zip}
-    changes = {**file.set, **{key: value for key, value in typed.items() if key not in axes}}
-    tree = {**plain_value(file), "name": name, "base": with_own_profile(base, folder).tree, "set": changes}
+    changed = {"name": name, "base": with_own_profile(base, folder).tree, "set": {**file.set, **typed}}
+    tree = {**plain_value(file), **changed}
     return _HEAD + dump_yaml({key: value for key, value in tree.items() if value != {}})

@@ -90,6 +90,14 @@ def trace_errors(path: Path) -> Iterator[None]:
         raise TraceError(read_failure(path, error)) from error
 
 
+_AGAIN = ", or run again with --overwrite"
+
+
+def of_no_run(error: TraceError) -> TraceError:
+    """The same error of a file that no run wrote."""
+    return TraceError(str(error).replace(_AGAIN, ""))
+
+
 def read_failure(path: Path, error: Exception) -> str:
     """The words for what was raised while ``path`` was read."""
     text, locked = str(error), _locked(path, error)
@@ -99,7 +107,7 @@ def read_failure(path: Path, error: Exception) -> str:
         f"{locked}; wait for it, or stop it with Ctrl-C": locked,
         "no permission to read it": isinstance(error, PermissionError),
         "not an HDF5 file; name a trace.h5 that wirelessfl wrote": "signature not found" in text,
-        "cut short (copied incompletely?); restore it, or run again with --overwrite": "truncated file" in text,
+        f"cut short (copied incompletely?); restore it{_AGAIN}": "truncated file" in text,
     }
     words = next((words for words, holds in reasons.items() if holds), None)
     return damaged(path, failure_words(error)) if words is None else f"{path}: {words}"
@@ -117,7 +125,7 @@ def failure_words(error: Exception) -> str:
 
 def damaged(path: Path, words: str) -> str:
     """The words for a file of which something is not as it should be."""
-    return f"{path}: damaged ({words}); restore it, or run again with --overwrite"
+    return f"{path}: damaged ({words}); restore it{_AGAIN}"
 
 
 def _origin(error: Exception) -> str:

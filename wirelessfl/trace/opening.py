@@ -17,7 +17,7 @@ import h5py
 from h5py import h5a, h5d, h5l, h5o, h5r, h5t, h5z
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.failures import damaged, debugging, read_failure, trace_errors
+from wirelessfl.trace.failures import damaged, debugging, of_no_run, read_failure, trace_errors
 from wirelessfl.trace.inspection import Damage, inspect_trace, inspect_values
 from wirelessfl.trace.storage import check_format
 from wirelessfl.trace.watcher import watched_from_any_thread
@@ -76,9 +76,14 @@ def opened_values(path: Path, inspect: Inspection = _inspect_any) -> Iterator[h5
     Raises:
         TraceError: It is damaged.
     """
-    inspect_file(path, inspect)
-    with trace_errors(path), open_hdf5(path) as file:
-        yield file
+    try:
+        inspect_file(path, inspect)
+        with trace_errors(path), open_hdf5(path) as file:
+            yield file
+    except TraceError as error:
+        if inspect is _inspect_trace:
+            raise
+        raise of_no_run(error) from error
 
 
 def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:

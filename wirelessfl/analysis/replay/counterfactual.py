@@ -97,6 +97,13 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     precondition(
         changes, "--set: found nothing that differs from the recorded scenario; allowed: another policy", ScenarioError
     )
+    if "rounds" in [change.partition(":")[0] for change in changes]:
+        wanted, last = resolved.scenario.rounds, recording.last
+        precondition(
+            wanted <= last,
+            f"--set: rounds: found {wanted}; allowed: at most {last}, the last round that is recorded and looked at",
+            ScenarioError,
+        )
     refused = [change for change in changes if _is_below(change.partition(":")[0], _CONDITIONS)]
     if transmits_in_watts(recording.scenario.uplink) != transmits_in_watts(resolved.scenario.uplink):
         refused.append("uplink.tx_power_dbm: recorded path gains are relative to another reference")

@@ -91,6 +91,8 @@ def study_errors(path: Path) -> Iterator[None]:
     except Exception as error:  # the boundary: what damaged files of a study raise in pandas cannot be listed
         if debugging():
             raise
+        if not (path / "study.parquet").exists():
+            raise InputError(f"{path}: the study has not ended and has no table yet; go on with --resume") from error
         raise InputError(f"{path}: no readable study ({failure_words(error)}); run it again with --resume") from error
 
 

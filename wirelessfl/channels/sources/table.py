@@ -12,6 +12,7 @@ from wirelessfl.errors import DataError
 
 _COLUMNS = ("time_s", "client", "re", "im")
 _FURTHER = ("antenna", "subcarrier", "frequency_hz", "x_m", "y_m", "z_m")
+_SHOWN = 30  # letters of a cell that a message shows
 
 
 def from_csv(path: Path, options: ImportOptions) -> ChannelRecord:
@@ -85,6 +86,16 @@ def _whole(table: dict[str, NDArray[np.float64]], name: str, count: int) -> NDAr
     return found.astype(np.int64)
 
 
+def _number(cells: list[str], index: int, header: list[str], line: int) -> float:
+    text = cells[index].strip() if index < len(cells) else ""
+    try:
+        if "_" not in text:  # which Python allows between digits
+            return float(text)
+    except ValueError:
+        pass
+    raise DataError(f"line {line}: {header[index]}: found {text[:_SHOWN] or 'nothing'}; allowed: a number")
+
+
 def _columns(path: Path) -> dict[str, NDArray[np.float64]]:
     # The numbers of each column. Raises DataError: the file cannot be read, or a line of it.
     rows: list[list[float]] = []
@@ -108,11 +119,7 @@ def _columns(path: Path) -> dict[str, NDArray[np.float64]]:
                         f"line {lines.line_num}: found {len(cells)} cells below {len(header)} columns; allowed: one in "
                         "each, and decimal points"
                     )
-                try:
-                    rows.append([float(cells[index]) for index in order])
-                except (ValueError, IndexError):
-                    wanted = ", ".join(header[index] for index in order)
-                    raise DataError(f"line {lines.line_num}: allowed: a number in each of {wanted}") from None
+                rows.append([_number(cells, index, header, lines.line_num) for index in order])
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
