@@ -202,8 +202,8 @@ def _theorem_1(tables: Tables) -> Verdict:
     return verdict(
         all((*holds, least <= published)),
         f"ε of the sum at δ = {DELTA:g}: " + "; ".join(told),
-        "whole passes as the theorem asks, honest devices, an exact sum and nothing but the sum; Lemma 5 is where it "
-        "goes wrong",
+        "whole passes as the theorem asks, honest devices, an exact sum and nothing but the sum; the error is "
+        "in Lemma 5",
         ratio(
             max(least / published, *(one.exact_epsilon / one.published_epsilon for one in UPLOADS)),
             "true over published ε",
