@@ -48,11 +48,10 @@ def _rate_at_the_edge(paper: str, sweep: str, size: Size, method: str) -> bool:
 
 
 def _open_at_the_edge(found: Verdict, others: list[str]) -> Verdict:
-    """The verdict where the learning rates of some others won at an end of their grid."""
-    if not others or found.effect is None:
+    """The verdict where the learning rates of some others won at an end of their grid; a contradiction stands."""
+    if not others or found.effect is None or found.outcome is Outcome.CONTRADICTED:
         return found
-    outcome = Outcome.UNDECIDED if found.outcome is Outcome.CONFIRMED else found.outcome
     reason = f"{found.reason}; the learning rate of {' and '.join(others)} won at an end of its grid"
     name = f"{found.effect.name}, learning rate at an end of its grid"
     effect = replace(found.effect, name=name) if found.effect.name in others else found.effect
-    return replace(found, outcome=outcome, reason=reason, effect=effect)
+    return replace(found, outcome=Outcome.UNDECIDED, reason=reason, effect=effect)

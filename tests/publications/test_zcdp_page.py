@@ -67,12 +67,11 @@ def tuned(tables: Tables, kind: str, other: str) -> Difference:
 def masks(tables: Tables, kind: str) -> list[Difference]:
     """Masked less plain uploads at each published ε."""
     study = f"trade-off-{kind}"
-    return [
-        tables.difference(
-            *((study, trade_off_point("full", kind, one, uplink)) for uplink in ("secure_aggregation", "ideal"))
-        )
-        for one in EPSILONS
-    ]
+    first, second = (
+        [(study, trade_off_point("full", kind, one, uplink)) for one in EPSILONS]
+        for uplink in ("secure_aggregation", "ideal")
+    )
+    return [tables.difference(*pair) for pair in zip(first, second, strict=True)]
 
 
 def test_leads_over_dp_sgd(page: str, small: Tables, full: Tables) -> None:
@@ -80,10 +79,10 @@ def test_leads_over_dp_sgd(page: str, small: Tables, full: Tables) -> None:
     assert f"the network's lead is {points(shuffled)} points over shuffled and {points(poisson)} over Poisson" in page
     shuffled, poisson = (tuned(small, "logistic", one) for one in ("DP-SGD shuffled", "DP-SGD Poisson"))
     assert f"at the small size the lead is {points(shuffled)} and {points(poisson)} points" in page
-    logistic, network = (
-        full.difference(*((f"against-dp-sgd-{kind}", method_point("full", kind, one)) for one in (0, 1)))
-        for kind in KINDS
+    ours, baseline = (
+        [(f"against-dp-sgd-{kind}", method_point("full", kind, method)) for kind in KINDS] for method in (0, 1)
     )
+    logistic, network = (full.difference(*pair) for pair in zip(ours, baseline, strict=True))
     assert f"has {points(logistic)} points for logistic regression" in page
     assert f"and {points(network)} for the network" in page
 
@@ -196,7 +195,8 @@ def test_the_loss_that_rises(page: str, full: Tables) -> None:
     assert first == 22 and places[1e-5][0] == 22 and f"rise from {least:.4f} there to {end:.4f}" in page
     assert f"is least in rounds 22-29 and {end - least:.4f} above that at the end" in page
     assert f"With σ = 10⁻⁵ they rise from {places[1e-5][1]:.4f} to {places[1e-5][2]:.4f}" in page
-    paired = full.difference(*(convergence_point("logistic", one, 40) for one in (1e-3, 1e-5)), "train_loss")
+    more, less = (convergence_point("logistic", one, 40) for one in (1e-3, 1e-5))
+    paired = full.difference(more, less, "train_loss")
     assert max(abs(one) for one in paired.by_seed.values()) < 0.0002
     assert (places[0.1][0], places[0.5][0]) == (4, 3) and "in rounds 4-11 and 3-10" in page
     larger = [places[one][2] - places[one][1] for one in (0.1, 0.5)]
