@@ -195,6 +195,11 @@ def test_the_loss_that_rises(page: str, full: Tables) -> None:
     assert first == 22 and places[1e-5][0] == 22 and f"rise from {least:.4f} there to {end:.4f}" in page
     assert f"is least in rounds 22-29 and {end - least:.4f} above that at the end" in page
     assert f"With σ = 10⁻⁵ they rise from {places[1e-5][1]:.4f} to {places[1e-5][2]:.4f}" in page
+    ends = []
+    for study, noise, steps in (("unscaled-logistic", 1e-3, 40), ("convergence-network", 1e-2, 20)):
+        curve = full.study(study).curve({NOISE: noise, STEPS: steps}, "train_loss")
+        ends.append(f"{window(curve, *LAST)[0] - least_window(curve)[1]:.4f}")
+    assert f"the mean ends {ends[0]} and {ends[1]} above its least" in page
     more, less = (convergence_point("logistic", one, 40) for one in (1e-3, 1e-5))
     paired = full.difference(more, less, "train_loss")
     assert max(abs(one) for one in paired.by_seed.values()) < 0.0002
