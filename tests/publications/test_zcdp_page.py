@@ -19,6 +19,7 @@ from publications.texts import epsilon, percent
 from publications.tuning import scores
 from publications.tuning_runs import read_trials, tuned_point
 from publications.zcdp_curves import LAST, least_window, rise, window
+from publications.zcdp_noise import NOISE_TABLES
 from publications.zcdp_points import (
     EPSILONS,
     KINDS,
@@ -162,6 +163,14 @@ def test_what_larger_noise_costs(page: str, full: Tables) -> None:
             ledger.band("epsilon_accounted", {NOISE: low, STEPS: one}).mean[0] > 800_000
             for one in PAPER_LEVELS[kind][1]
         )
+
+
+def test_stored_tables_are_those_of_the_stored_runs(small: Tables, full: Tables) -> None:
+    for size, tables in (("small", small), ("full", full)):
+        folder = size_folder(ROOT / "results", PAPERS[NAME], "small" if size == "small" else "full")
+        for table in NOISE_TABLES:
+            made = [{key: str(value) for key, value in row.items()} for row in table.make(tables)]
+            assert read_rows(folder / f"{table.name}.csv") == made
 
 
 def test_more_local_steps(page: str, full: Tables) -> None:
