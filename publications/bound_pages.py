@@ -211,7 +211,7 @@ ZCDP_BOUND_CLAIMS = (
         everywhere=True,
     ),
     Claim(
-        "With the devices' heterogeneity in it and the lost factor of two restored, the bound holds.",
+        "With the devices' heterogeneity and the missing factor of two in it, the bound holds.",
         "this page",
         _judge(local_sgd_overlay, ZCDP_POINTS, "proven"),
         everywhere=True,

@@ -177,7 +177,7 @@ def _figure(shown: Shown) -> list[str]:
     return [
         *_pictures(shown.paper, size, figure.name, figure.caption),
         "",
-        f"*{figure.caption} Size `{size}`.*",
+        f"*{figure.caption}*" if figure.exact else f"*{figure.caption} Size `{size}`.*",
     ]
 
 

@@ -22,11 +22,13 @@ class PaperFigure:
         name: The file's name.
         caption: What it shows, in a sentence or two.
         draw: Makes it from the tables (`publications.figures` has what most pictures need).
+        exact: Whether it shows what follows without any run, so that it belongs to no size.
     """
 
     name: str
     caption: str
     draw: Callable[[Tables], matplotlib.figure.Figure]
+    exact: bool = False
 
 
 @dataclass(frozen=True)

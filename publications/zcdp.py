@@ -11,6 +11,7 @@ from publications.studies import AtEqualEpsilon, AuditOf, FollowedNumber, PaperS
 from publications.tables import value_of
 from publications.tuning_runs import tuned_studies
 from publications.zcdp_claims import CLAIMS
+from publications.zcdp_noise import NOISE_TABLES
 from publications.zcdp_page import COVERAGE, FIGURES, SETTING
 from publications.zcdp_points import EPSILON, EPSILONS, KINDS, STEPS, WORDS, trade_off_point
 from publications.zcdp_sum import sum_rows
@@ -65,7 +66,11 @@ ZCDP = Paper(
     studies=_studies(),
     claims=CLAIMS,
     figures=(*FIGURES, ZCDP_BOUND_FIGURE, THEORY_FIGURE),
-    tables=(PaperTable("sum-alone", "What an exact sum gives away", lambda tables: sum_rows()), THEORY_TABLE),
+    tables=(
+        PaperTable("sum-alone", "What an exact sum tells of a sample", lambda tables: sum_rows()),
+        THEORY_TABLE,
+        *NOISE_TABLES,
+    ),
     setting=SETTING,
     coverage=COVERAGE,
 )

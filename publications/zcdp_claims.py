@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
 
 from publications.bound_pages import ZCDP_BOUND_CLAIMS
-from publications.claims import Claim, Outcome, Verdict, not_tested, scale_of, verdict, weigh
-from publications.effects import Effect, Level
-from publications.gradients import GRADIENT_NORM
+from publications.claims import Claim, Verdict, scale_of, weigh
+from publications.effects import Level
 from publications.studies import Point
 from publications.tables import Tables
-from publications.tuning_runs import tuned_point
+from publications.tuned_claims import ahead_when_tuned
+from publications.zcdp_curves import CURVE_CLAIMS
 from publications.zcdp_points import (
     EPSILONS,
-    KINDS,
-    LEVELS,
-    NOISE,
     PAPER_LEVELS,
-    STEPS,
+    PAPER_NOISES,
     WORDS,
     convergence_point,
     method_point,
@@ -34,23 +30,28 @@ Pair = tuple[str, tuple[str, Point], tuple[str, Point]]
 Pairs = Callable[[str], list[Pair]]
 """The pairs in a size."""
 
-Levels = Mapping[str, tuple[Sequence[float], Sequence[int]]]
-"""σ and τ by kind of model."""
+NAMES: Mapping[str, str] = {"logistic": "Logistic regression", "network": "Network"}
+"""How claims begin; short, so that a picture has room for the rest."""
 
 SIZE = "size"
 EARLY = "early_accuracy"
 MASKED, PLAIN = "secure_aggregation", "ideal"
 
 
+def _levels(pairs: Pairs, metric: str, tables: Tables) -> list[Level]:
+    """The differences of all pairs; the points depend on the size that was run."""
+    compared = pairs(str(tables.about[SIZE]))
+    return [Level(name, tables.difference(first, second, metric)) for name, first, second in compared]
+
+
 def _differences(pairs: Pairs, metric: str = "test_accuracy") -> Callable[[Tables], Verdict]:
-    """A check that the first exceeds the second on average; the points depend on the size that was run."""
+    """A check that the first exceeds the second on average over the pairs."""
+    return lambda tables: weigh({"": _levels(pairs, metric, tables)}, 0.0, scale_of(metric))
 
-    def check(tables: Tables) -> Verdict:
-        compared = pairs(str(tables.about[SIZE]))
-        levels = [Level(name, tables.difference(first, second, metric)) for name, first, second in compared]
-        return weigh({"": levels}, 0.0, scale_of(metric))
 
-    return check
+def _always(pairs: Pairs) -> Callable[[Tables], Verdict]:
+    """A check that the first is more accurate than the second in each of the pairs."""
+    return lambda tables: weigh({level.name: [level] for level in _levels(pairs, "test_accuracy", tables)})
 
 
 def _methods(kind: str, first: int, second: int, size: str) -> list[Pair]:
@@ -82,24 +83,30 @@ def _trade_off(kind: str, size: str, epsilon: float, uplink: str) -> tuple[str, 
     return f"trade-off-{kind}", trade_off_point(size, kind, epsilon, uplink)
 
 
-def _more_noise(kind: str, levels: Levels, size: str) -> list[Pair]:
-    """The largest σ against the smallest."""
-    noises, steps = levels[kind]
+def _more_noise(kind: str, size: str) -> list[Pair]:
+    """The paper's largest σ against its smallest."""
+    (least, largest), steps = PAPER_LEVELS[kind]
     return [
         (
-            f"τ = {tau}, σ {noises[0]:g} → {noises[-1]:g}",
-            convergence_point(kind, noises[-1], tau),
-            convergence_point(kind, noises[0], tau),
+            f"τ = {tau}, σ {least:g} → {largest:g}",
+            convergence_point(kind, largest, tau),
+            convergence_point(kind, least, tau),
         )
         for tau in steps
     ]
 
 
-def _more_steps(kind: str, noise: float, size: str) -> list[Pair]:
-    """The largest τ against the smallest."""
-    steps = LEVELS[kind][1]
-    name = f"σ = {noise}, τ {steps[0]} → {steps[-1]}"
-    return [(name, convergence_point(kind, noise, steps[-1]), convergence_point(kind, noise, steps[0]))]
+def _more_steps(kind: str, size: str) -> list[Pair]:
+    """The largest τ against the smallest, at each σ of the paper's that has run."""
+    steps = PAPER_LEVELS[kind][1]
+    return [
+        (
+            f"σ = {noise:g}, τ {steps[0]} → {steps[-1]}",
+            convergence_point(kind, noise, steps[-1]),
+            convergence_point(kind, noise, steps[0]),
+        )
+        for noise in PAPER_NOISES[size, kind]
+    ]
 
 
 def _turned(pairs: Pairs) -> Pairs:
@@ -108,142 +115,61 @@ def _turned(pairs: Pairs) -> Pairs:
 
 def _claims_on(kind: str) -> tuple[Claim, ...]:
     """What the paper says of one kind of model."""
-    who, at = KINDS[kind][0].upper() + KINDS[kind][1:], 0 if kind == "logistic" else 1
+    who, at = NAMES[kind], 0 if kind == "logistic" else 1
     convergence, against, trade_off = (f"VII-{part}, Fig. {one + at}" for part, one in (("B", 3), ("C", 5), ("D", 7)))
-    noises = LEVELS[kind][0]
-    ours = partial(_methods, kind, 0, 1)
-    ranges = {"in the paper's range": PAPER_LEVELS, f"up to σ = {noises[-1]:g}": LEVELS}
+    noise, steps, ours = partial(_more_noise, kind), partial(_more_steps, kind), partial(_methods, kind, 0, 1)
+    once = "at ε = 10 and one learning rate"
     return (
-        *(
-            claim
-            for words, levels in ranges.items()
-            for claim in (
-                Claim(
-                    f"{who}: a larger σ leaves a larger loss ({words}).",
-                    convergence,
-                    _differences(partial(_more_noise, kind, levels), "test_loss"),
-                ),
-                Claim(
-                    f"{who}: a larger σ leaves a lower accuracy ({words}).",
-                    convergence,
-                    _differences(_turned(partial(_more_noise, kind, levels))),
-                ),
-            )
-        ),
         Claim(
-            f"{who}: a larger τ is faster at the beginning (accuracy over the first quarter of the rounds).",
+            f"{who}: a larger σ leaves a larger loss (in the paper's range).",
             convergence,
-            _differences(partial(_more_steps, kind, noises[0]), EARLY),
+            _differences(noise, "test_loss"),
         ),
         Claim(
-            f"{who}: a larger τ ends at a larger loss (at the largest σ).",
+            f"{who}: a larger σ leaves a lower accuracy (in the paper's range).",
             convergence,
-            _differences(partial(_more_steps, kind, noises[-1]), "test_loss"),
+            _differences(_turned(noise)),
         ),
         Claim(
-            f"{who}: at ε = 10 and one learning rate the scheme is faster than DP-SGD (first quarter of the rounds).",
-            against,
-            _differences(ours, EARLY),
+            f"{who}: a larger τ is faster at the beginning (mean over the paper's σ).",
+            convergence,
+            _differences(steps, EARLY),
         ),
         Claim(
-            f"{who}: at ε = 10 and one learning rate the scheme ends more accurate than DP-SGD.",
-            against,
-            _differences(ours),
+            f"{who}: a larger τ ends at a larger loss (mean over the paper's σ).",
+            convergence,
+            _differences(steps, "test_loss"),
         ),
+        Claim(f"{who}: {once} the scheme is faster than DP-SGD.", against, _differences(ours, EARLY)),
+        Claim(f"{who}: {once} the scheme ends more accurate than DP-SGD.", against, _differences(ours)),
         Claim(
-            f"{who}: at ε = 10 and one learning rate its loss is lower than that of DP-SGD.",
-            against,
-            _differences(_turned(ours), "test_loss"),
+            f"{who}: {once} its loss is lower than that of DP-SGD.", against, _differences(_turned(ours), "test_loss")
         ),
         Claim(f"{who}: a larger ε gives a higher accuracy.", trade_off, _differences(partial(_larger_epsilon, kind))),
         Claim(
             f"{who}: masked uploads always are more accurate than plain ones at the same published ε.",
             trade_off,
-            _differences(partial(_masks, kind)),
+            _always(partial(_masks, kind)),
         ),
     )
 
 
-def _tuned(kind: str, baseline: str, size: str) -> list[Pair]:
-    """The scheme against a baseline, both at the settings that won."""
-    paper, study = "zcdp-secure-aggregation", f"tuned-{kind}"
-    first, second = (tuned_point(paper, kind, size, method) for method in ("paper's scheme", baseline))
-    return [("difference", (study, first), (study, second))]
-
-
-def _claims_of_ours(kind: str) -> tuple[Claim, ...]:
-    """Which advantage is left at equal accounted ε, with methods that are tuned alike."""
-    who = KINDS[kind][0].upper() + KINDS[kind][1:]
-    return tuple(
-        Claim(
-            f"{who}: at equal accounted ε = 10, all tuned alike, the scheme beats {baseline}.",
-            "this page",
-            _differences(partial(_tuned, kind, baseline)),
-        )
-        for baseline in ("DP-SGD shuffled", "DP-SGD Poisson")
+def _claim_of_ours(kind: str) -> Claim:
+    """What is left of the scheme's advantage at equal accounted ε, with methods that are tuned alike."""
+    return Claim(
+        f"{NAMES[kind]}: all tuned alike, at equal accounted ε = 10, the scheme is more accurate than DP-SGD.",
+        "this page",
+        ahead_when_tuned("zcdp-secure-aggregation", kind, "paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"),
     )
-
-
-def gradient_norms_apart(tables: Tables) -> Verdict:
-    """Whether the network's gradient norm ends below that of DP-SGD; the intervals of two means, not paired by seed."""
-    size, study = str(tables.about[SIZE]), "against-dp-sgd-network"
-    ends = []
-    for method in (1, 0):
-        curve = tables.study(study).curve(method_point(size, "network", method), GRADIENT_NORM)
-        if not curve:
-            return not_tested(f"{study}: no models are stored")
-        ends.append(curve[-1])
-    other, ours = ends
-    mean, half = other.mean - ours.mean, math.hypot(other.half_width, ours.half_width)
-    effect = Effect(mean, mean - half, mean + half, "number")
-    numbers = f"DP-SGD {other.mean:.3g} ± {other.half_width:.2g}, the scheme {ours.mean:.3g} ± {ours.half_width:.2g}"
-    if abs(mean) <= half:
-        return Verdict(Outcome.UNDECIDED, numbers, f"{ours.seeds} seeds do not tell the sign", effect)
-    return verdict(mean > 0, numbers, f"after {ours.round} rounds, 95 % intervals over {ours.seeds} seeds", effect)
-
-
-ROUNDS_TO_TURN = 100
-"""The paper draws so many."""
-
-
-def turning(tables: Tables) -> Verdict:
-    """Whether the loss at σ = 10⁻³ and τ = 40 surely ends above its least value, which it has in the middle third."""
-    told, found = [], []
-    for study in ("convergence-logistic", "unscaled-logistic"):
-        if study not in tables.studies:
-            continue
-        curve = tables.study(study).curve({NOISE: 1e-3, STEPS: 40}, "train_loss")
-        if not curve or curve[-1].round < ROUNDS_TO_TURN:
-            continue
-        least, last = min(curve, key=lambda row: row.mean), curve[-1]
-        rises = last.mean - last.half_width > least.mean + least.half_width
-        found.append(rises and ROUNDS_TO_TURN / 3 < least.round < 2 * ROUNDS_TO_TURN / 3)
-        told.append(
-            f"{study}: least {least.mean:.4g} ± {least.half_width:.2g} after {least.round} rounds, "
-            f"{last.mean:.4g} ± {last.half_width:.2g} after {last.round}"
-        )
-    if not found:
-        return not_tested("too few rounds in the small size; the size `full` has the paper's 100")
-    reason = "the training loss turns" if any(found) else "the training loss does not rise again by more than it varies"
-    return verdict(any(found), "; ".join(told), reason)
 
 
 CLAIMS = (
     *_claims_on("logistic"),
     *_claims_on("network"),
-    Claim(
-        "Network of three layers: at ε = 10 and one learning rate its gradient norm ends lower than that of DP-SGD.",
-        "VII-C, Fig. 6",
-        gradient_norms_apart,
-    ),
-    Claim(
-        "At σ = 10⁻³ and τ = 40 the loss falls for about 40 rounds and rises again.",
-        "VII-B, Fig. 3",
-        turning,
-    ),
+    *CURVE_CLAIMS,
     THEOREM_1_CLAIM,
-    *_claims_of_ours("logistic"),
-    *_claims_of_ours("network"),
+    _claim_of_ours("logistic"),
+    _claim_of_ours("network"),
     *ZCDP_BOUND_CLAIMS,
     *THEORY_CLAIMS,
 )

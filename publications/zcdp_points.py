@@ -99,8 +99,9 @@ def _words() -> dict[str, str]:
     for size, kind in SIZES_OF:
         for method in (0, 1, 2, 3, 5):
             points = method_point(size, kind, method)[PRIVACY]
+            charged = "as the paper charges DP-SGD" if method == 1 else "by Theorem 1"
             stated = f"{points.get('target')} ε = 10"
-            words[value_of(points)] = ("σ = " + str(points["noise_std"])) if "noise_std" in points else stated
+            words[value_of(points)] = f"{charged}, σ = {points['noise_std']}" if "noise_std" in points else stated
     words[value_of(method_point("small", "logistic", 5)[PRIVACY])] = "Poisson, accounted ε = 10"
     return words
 
@@ -118,6 +119,14 @@ PAPER_LEVELS: Mapping[str, tuple[tuple[float, float], tuple[int, ...]]] = {
     "network": ((1e-4, 1e-2), (1, 5, 10, 20)),
 }
 """The paper's own least and largest σ, and its τ."""
+
+PAPER_NOISES: Mapping[tuple[str, str], tuple[float, ...]] = {
+    ("small", "logistic"): (1e-3,),
+    ("small", "network"): (1e-3,),
+    ("full", "logistic"): (1e-5, 1e-4, 5e-4, 1e-3),
+    ("full", "network"): (1e-4, 1e-3, 5e-3, 1e-2),
+}
+"""Those of the paper's σ that a size has."""
 
 
 def convergence_point(kind: str, noise: float, steps: int) -> tuple[str, Point]:

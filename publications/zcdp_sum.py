@@ -1,8 +1,8 @@
-"""What the sum alone tells: a case in which the masks hold, the arithmetic is exact, and Theorem 1 is wrong.
+"""A case in which the server has the sum alone, the arithmetic is exact, and Theorem 1 is wrong.
 
 One device holds τ samples, used one a step in random order, and starts at 0. Where its model lies beyond ±η G/2, every
 sample's gradient is as long as the clip and points outwards; else it is 0. One further sample, the canary, has gradient
-±G wherever it is met. From then on all later steps go the canary's way, so the upload moves by up to τ η G, whereas
+±G at every model. From then on all later steps have the canary's direction, so the upload moves by up to τ η G, whereas
 Lemma 5 sums up differences of one sample's gradients. The other r − 1 devices have gradients of 0 and add their noise.
 """
 
@@ -40,7 +40,7 @@ def uploads(sign: int, trials: int, seed: int = 1) -> NDArray[np.float64]:
 def epsilon_of_sum(devices: int, trials: int = 2_000) -> float:
     """The least ε at δ = 1e-4 that two such sums of ``devices`` uploads have, by their hockey-stick divergence.
 
-    The noise of the others is exactly Gaussian; the device's own upload is a mixture over ``trials`` plays of it.
+    The noise of the others is exactly Gaussian; the device's own upload is a mixture over ``trials`` draws of it.
     """
     spread = NOISE_STD * float(np.sqrt((devices - 1) * SAMPLES))
     ends = SAMPLES + 8 * spread
@@ -63,7 +63,7 @@ def published_epsilon(devices: int) -> float:
 
 
 def sum_rows() -> list[dict[str, Any]]:
-    """One row for each r: what Theorem 1 says, and what the sum alone gives away."""
+    """One row for each r: what Theorem 1 says, and the ε of the sum."""
     return [
         {
             "devices in the sum": devices,

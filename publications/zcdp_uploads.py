@@ -1,9 +1,9 @@
 """What one sample does to an upload of the zCDP paper: the smallest case against Lemma 5 and Theorem 1, by hand.
 
 One device holds m samples and takes τ steps on all of them (γ = m, so m/γ = 1 divides every τ). It starts at 0. One
-sample, the canary, has the gradient −G or G wherever it is met. The others have the gradient 0 within ηG/(2m) of 0 and
-push outwards with length G beyond. The first step moves the model by ±ηG/m, for the canary alone acts; every later
-step moves it by ±ηG, for all others follow. With m = τ = 2 the uploads are ±(ηG/2 + ηG): 3 ηG apart, where Lemma 5
+sample, the canary, has the gradient −G or G at every model. The others have the gradient 0 within ηG/(2m) of 0, and
+beyond one of length G by which a step leads away from 0. The first step moves the model by ±ηG/m, by the canary alone;
+every later step moves it by ±ηG, by all samples. With m = τ = 2 the uploads are ±(ηG/2 + ηG): 3 ηG apart, where Lemma 5
 says 2 ητG/γ = 2 ηG.
 
 The sum over r devices has Gaussian noise of variance r τ η² σ², so its ρ is (3 ηG)²/(2 · 2 r η² σ²) = 2.25 G²/(r σ²),

@@ -89,6 +89,13 @@ def test_a_page_is_filled(written: Path) -> None:
     assert "$ wirelessfl papers run example --size small" in text
 
 
+def test_a_picture_that_needs_no_run_names_no_size(written: Path) -> None:
+    exact = replace(EXAMPLE, figures=(replace(EXAMPLE.figures[0], exact=True),))
+    shown = [fill("{{ figure curves }}", written.parents[1], paper) for paper in (EXAMPLE, exact)]
+    assert ["*Curves. Size `small`.*" in text for text in shown] == [True, False]
+    assert shown[1].endswith("*Curves.*")
+
+
 @pytest.mark.parametrize("marker", ["{{ nonsense }}", "{{ table nonsense }}", "{{ figure nonsense }}"])
 def test_a_wrong_marker_is_an_error(written: Path, marker: str) -> None:
     with pytest.raises(ValueError, match="nonsense"):

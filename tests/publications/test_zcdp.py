@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from publications.catalogue import PAPERS
-from publications.claims import Outcome
+from publications.claims import Outcome, judge
 from publications.gradients import GRADIENT_NORM
 from publications.runner import load_designs
 from publications.tables import CurveRow, RunRow, StudyTable, Tables, matches, value_of
-from publications.zcdp_claims import gradient_norms_apart, turning
+from publications.zcdp import ZCDP
+from publications.zcdp_curves import falls_at_first, gradient_norms_apart, rises_again
 from publications.zcdp_points import (
     EPSILONS,
     KINDS,
@@ -18,6 +19,7 @@ from publications.zcdp_points import (
     METHODS,
     NOISE,
     PAPER_LEVELS,
+    PAPER_NOISES,
     STEPS,
     convergence_point,
     method_point,
@@ -62,6 +64,12 @@ def test_the_studies_hold_the_points_that_claims_ask_for(size: str) -> None:
         for steps in many
         if size == "full"
     ]
+    wanted += [
+        convergence_point(kind, noise, steps)
+        for kind, (_, many) in LEVELS.items()
+        for noise in PAPER_NOISES[size, kind]
+        for steps in many
+    ]
     for study, point in wanted:
         assert any(matches(found, point) for found in points[study]), (study, point)
 
@@ -73,21 +81,74 @@ def test_theorem_1_gives_back_the_epsilon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("losses", "outcome"),
+    ("turn", "end", "outcome"),
     [
-        ([9.0, 7.0, 8.0], Outcome.CONFIRMED),
-        ([9.0, 8.0, 7.0], Outcome.CONTRADICTED),  # falls to the end
-        ([9.0, 7.0, 7.15], Outcome.CONTRADICTED),  # within what it varies
-        ([7.0, 8.0, 9.0], Outcome.CONTRADICTED),  # least at the beginning
-        ([9.0, 7.0], Outcome.NOT_TESTED),  # ends before round 100
+        (7.0, 7.2, Outcome.CONFIRMED),
+        (7.0, 7.1, Outcome.UNDECIDED),  # by less than √2 · 0.1
+        (7.0, 6.9, Outcome.UNDECIDED),
+        (7.0, 6.8, Outcome.CONTRADICTED),  # falls to the end
     ],
 )
-def test_a_loss_turns_if_it_surely_ends_above_a_minimum_in_the_middle(losses: list[float], outcome: Outcome) -> None:
+def test_a_loss_rises_again_if_its_last_rounds_surely_lie_above_those_of_the_turn(
+    turn: float, end: float, outcome: Outcome
+) -> None:
+    """Half widths of 0.1 each. What lies between the two does not count: the place is not chosen by the curve."""
+    found = rises_again("convergence-logistic", 1e-3, 40, _with_losses({37: turn, 93: end}, between=6.0))
+    assert found.outcome is outcome
+    assert found.effect is not None
+    assert found.effect.value == pytest.approx(end - turn)
+    assert (found.effect.high - found.effect.low) / 2 == pytest.approx(0.1 * np.sqrt(2))
+    assert "least in rounds 45-52 (6)" in found.numbers
+    assert "not paired by seed" in found.reason
+
+
+def test_a_rise_is_not_judged_before_round_100() -> None:
+    tables = _with_losses({37: 7.0}, between=6.0, rounds=99)
+    assert rises_again("convergence-logistic", 1e-3, 40, tables).outcome is Outcome.NOT_TESTED
+
+
+def _with_losses(eights: dict[int, float], between: float, rounds: int = 100) -> Tables:
+    """Training losses by the first of eight rounds, 9 before round 37 and ``between`` elsewhere."""
     point = {NOISE: "0.001", STEPS: "40"}
-    rows = [CurveRow(point, at, mean, 0.1, 5, "train_loss") for at, mean in zip((10, 50, 100), losses, strict=False)]
-    runs = (RunRow(point, 1, 100, {}),)
-    table = StudyTable("convergence-logistic", (NOISE, STEPS), runs, tuple(rows))
-    assert turning(Tables({}, {table.name: table})).outcome is outcome
+    losses = {at: 9.0 if at < 37 else between for at in range(1, rounds + 1)}
+    losses |= {at: loss for first, loss in eights.items() for at in range(first, first + 8)}
+    rows = tuple(CurveRow(point, at, mean, 0.1, 5, "train_loss") for at, mean in losses.items())
+    table = StudyTable("convergence-logistic", (NOISE, STEPS), (RunRow(point, 1, rounds, {}),), rows)
+    return Tables({}, {table.name: table})
+
+
+@pytest.mark.parametrize(
+    ("apart", "outcome"),
+    [
+        ((0.05, 0.02, 0.03), Outcome.CONFIRMED),
+        ((0.05, 0.0, 0.03), Outcome.UNDECIDED),  # the mean over ε is surely above 0
+        ((0.05, -0.02, 0.03), Outcome.CONTRADICTED),  # here too
+    ],
+)
+def test_always_is_judged_at_each_epsilon(apart: tuple[float, float, float], outcome: Outcome) -> None:
+    runs = []
+    for epsilon, difference in zip(EPSILONS, apart, strict=True):
+        for uplink in ("secure_aggregation", "ideal"):
+            where = trade_off_point("full", "logistic", epsilon, uplink)
+            point = {key: value_of(value) for key, value in where.items()}
+            for seed in (1, 2, 3):
+                more = difference + 0.001 * (seed == 1) if uplink == "secure_aggregation" else 0.0
+                runs.append(RunRow(point, seed, 20, {"test_accuracy": 0.7 + more}))
+    table = StudyTable("trade-off-logistic", tuple(runs[0].point), tuple(runs))
+    claim = next(one for one in ZCDP.claims if "always" in one.text and one.text.startswith("Logistic"))
+    found = judge(claim, Tables({"size": "full"}, {table.name: table}))
+    assert found.outcome is outcome
+    assert [f"ε = {epsilon}: " in found.numbers for epsilon in EPSILONS] == [True] * 3
+
+
+def test_the_fall_before_the_first_round_is_not_tested() -> None:
+    """Accuracy after round 1 is known; that of the first model is not."""
+    point = {NOISE: "0.01", STEPS: "20"}
+    rows = tuple(CurveRow(point, at, mean, 0.01, 5) for at, mean in enumerate((0.76, 0.75, 0.8), start=1))
+    table = StudyTable("convergence-network", (NOISE, STEPS), (RunRow(point, 1, 3, {}),), rows)
+    found = falls_at_first(Tables({}, {table.name: table}))
+    assert found.outcome is Outcome.NOT_TESTED
+    assert "falls by 1.0 points at most below that of round 1 (76.0 %)" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,9 @@ def test_verdicts() -> None:
     found = {claim.text: judge(claim, NO_RUNS) for claim in ZCDP.claims}
     assert found["Each device has the (ε, δ) of Theorem 1."].outcome not in (Outcome.CONFIRMED, Outcome.NOT_TESTED)
     outcomes = [judge(claim, NO_RUNS).outcome is Outcome.CONFIRMED for claim in THEORY_CLAIMS]
-    assert outcomes == [False, False, True, True]
-    assert "2 of 2 devices, no noise, τ = 2 (from round 2 on)" in found[THEORY_CLAIMS[1].text].reason
+    assert outcomes == [False, False, False, True, True]
+    assert "2 of 2 devices, no noise, τ = 2 (from round 2 on)" in found[THEORY_CLAIMS[2].text].reason
+    assert all(found[claim.text].effect is not None for claim in THEORY_CLAIMS)
 
 
 def test_theorem_1_is_judged_by_its_sum_where_its_condition_is_met() -> None:
@@ -58,6 +59,16 @@ def test_theorem_1_is_judged_by_its_sum_where_its_condition_is_met() -> None:
     numbers = judge(claim, NO_RUNS).numbers
     assert "m = γ = 2, τ = 2: published 7.07, exactly 9.57" in numbers
     assert "62,500 devices: published 1.8" in numbers
+
+
+def test_the_rate_does_not_follow_from_eq_14() -> None:
+    """By hand, √(nK) times eq. (14) with η = √(n/K): 2 + n/2 by β² = 1 alone, 2 + σ²/2 by noise alone with r = n."""
+    found = judge(THEORY_CLAIMS[0], NO_RUNS)
+    assert found.outcome is Outcome.CONTRADICTED
+    assert found.effect is not None
+    assert found.effect.value == pytest.approx((2 + 5000) / (2 + 50))
+    assert "52 for 100 devices, 5,002 for 10,000" in found.numbers
+    assert "2.5 at K and 52 at 100 K" in found.numbers
 
 
 def test_table_and_picture() -> None:
