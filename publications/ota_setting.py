@@ -60,6 +60,6 @@ COVERAGE = (
     Coverage(
         "IV, last paragraph",
         "convergence of FedAvg and FedProx is guaranteed",
-        reason="no bound is stated and the proof is left out: nothing to compare with runs; their curves are in Fig. 2 to 10",
+        reason="no bound is stated and the proof is left out: there is nothing to compare runs with",
     ),
 )
