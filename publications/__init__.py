@@ -1,4 +1,4 @@
-"""Four papers, reproduced and put to the test.
+"""Four papers, re-run, with a verdict on every claim.
 
 A paper is a module here (`publications.ota` is one to copy): it declares a `Paper` with its studies, claims and
 figures, and stands in `publications.catalogue.PAPERS`. Its study files lie in

@@ -121,7 +121,7 @@ def draw_overlays(overlays: Mapping[str, Overlay], measured: str, quantity: str 
         axes.plot(count[shown], one.measured[shown], color="C0", linewidth=1.4, label=measured)
         low, high = np.maximum(one.measured - one.half_width, one.measured / 10), one.measured + one.half_width
         axes.fill_between(count[shown], low[shown], high[shown], color="C0", alpha=0.2, linewidth=0)
-        axes.plot(count, one.proven, color="C2", linewidth=1.4, label="bound, mended and proven")
+        axes.plot(count, one.proven, color="C2", linewidth=1.4, label="bound, corrected and proven")
         if np.any(one.printed > 0):
             axes.plot(count, one.printed, color="C3", linewidth=1.4, linestyle="--", label="bound as printed")
         if one.trivial is not None:

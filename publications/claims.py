@@ -5,17 +5,19 @@ the claim (data sets, noises) within each seed; Student's t over the seeds then 
 A claim is confirmed if the whole 95 % interval lies on the claimed side, contradicted if it lies wholly on the other,
 and undecided otherwise: under no effect either happens with a probability of 2.5 % at most. A claim about several
 methods (*the best of*) is confirmed if that holds for each of them; it is contradicted by one, at 2.5 % divided by
-their number.
+their number. The interval that is printed is the one that decided: at 95 % where all are confirmed, and at 5 % divided
+by their number otherwise. A claim about a setting that the paper does not state (`at_each`) is confirmed or
+contradicted if it is at every value that has run, and undecided otherwise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from publications.effects import ALPHA, Difference, Effect, Level, MissingRuns, Scale, average
+from publications.effects import ALPHA, Difference, Effect, Level, MissingRuns, Scale, average, confidence
 from publications.studies import Point
 from publications.tables import Tables
 
@@ -38,12 +40,14 @@ class Verdict:
         numbers: What it rests on.
         reason: Why, in a sentence.
         effect: Its size, where it has one.
+        remark: What stands beside the outcome in the table, such as ``it depends on τ``.
     """
 
     outcome: Outcome
     numbers: str
     reason: str
     effect: Effect | None = None
+    remark: str = ""
 
     @property
     def one_seed(self) -> bool:
@@ -123,37 +127,81 @@ def scale_of(metric: str) -> Scale:
     return "points" if metric.endswith("accuracy") else "number"
 
 
-def weigh(groups: dict[str, list[Level]], least: float = 0.0, scale: Scale = "points") -> Verdict:
+def weigh(
+    groups: Mapping[str, list[Level]], least: float = 0.0, scale: Scale = "points", alpha: float = ALPHA
+) -> Verdict:
     """The verdict on effects that are to be above ``least``.
 
     Args:
         groups: Levels of each effect, by its name; the mean over its levels is judged.
         least: What it is to exceed.
         scale: How it is read.
+        alpha: Probability with which an interval misses, before it is divided among several effects.
     """
     means = {name: average([level.difference for level in levels]) for name, levels in groups.items()}
-    apart = ALPHA / len(means)
+    apart = alpha / len(means)
     against = [name for name, one in means.items() if one.mean + one.half_width_at(apart) < least]
-    surely = [name for name, one in means.items() if one.low > least]
-    worst = min(against or means, key=lambda name: means[name].mean)
-    effect = Effect(
-        means[worst].mean, means[worst].low, means[worst].high, scale, least, "above", worst, tuple(groups[worst])
-    )
-    told = [f"{name}: {one.text(percent=scale == 'points')}".removeprefix(": ") for name, one in means.items()]
-    numbers = "; ".join([*told, *_range_text(groups[worst], scale)])
+    open_ones = [name for name, one in means.items() if not one.mean - one.half_width_at(alpha) > least]
+    judged = apart if open_ones else alpha
+    worst = min(against or open_ones or means, key=lambda name: means[name].mean)
+    effect = _effect_of(means[worst], scale, least, worst, groups[worst], judged)
+    told = [
+        f"{name}: {one.text(percent=scale == 'points', alpha=judged)}".removeprefix(": ") for name, one in means.items()
+    ]
     seeds = min(one.seeds for one in means.values())
+    told += [f"these ± at {confidence(judged)}"] if judged != ALPHA and seeds > 1 else []
+    numbers = "; ".join([*told, *_range_text(groups[worst], scale)])
     each = "each mean effect" if len(means) > 1 else "the mean effect"
     if against:
         which = f" for {', '.join(against)}" if len(means) > 1 else ""
-        reason = f"the 95 % interval of {each} over {seeds} seeds lies wholly on the other side{which}"
+        reason = f"the {confidence(judged)} interval of {each} over {seeds} seeds lies wholly on the other side{which}"
         return Verdict(Outcome.CONTRADICTED, numbers, reason, effect)
-    if len(surely) == len(means):
-        reason = f"the 95 % interval of {each} over {seeds} seeds lies on the claimed side"
+    if not open_ones:
+        reason = f"the {confidence(judged)} interval of {each} over {seeds} seeds lies on the claimed side"
         return Verdict(Outcome.CONFIRMED, numbers, reason, effect)
-    open_ones = [name for name in means if name not in surely]
     which = f" for {', '.join(open_ones)}" if len(means) > 1 else ""
     told_open = "one seed gives no interval" if seeds == 1 else f"{seeds} seeds do not tell the sign{which}"
     return Verdict(Outcome.UNDECIDED, numbers, told_open, effect)
+
+
+def _effect_of(
+    mean: Difference, scale: Scale, least: float, name: str, levels: Sequence[Level], alpha: float
+) -> Effect:
+    half = mean.half_width_at(alpha)
+    return Effect(mean.mean, mean.mean - half, mean.mean + half, scale, least, "above", name, tuple(levels), alpha)
+
+
+def at_each(setting: str, groups_at: Mapping[str, Mapping[str, list[Level]]], least: float = 0.0) -> Verdict:
+    """The verdict on accuracies at several values of a setting that the paper does not state.
+
+    Every value is judged as by `weigh`, at 5 % divided by their number. The claim is confirmed or contradicted if it is
+    so at every value; if some confirm and others contradict it, it depends on the setting.
+
+    Args:
+        setting: Its symbol, e.g. ``τ``.
+        groups_at: By its value, what `weigh` takes.
+        least: What the effects are to exceed.
+    """
+    alpha = ALPHA / len(groups_at)
+    found = {f"{setting} = {value}": weigh(groups, least, alpha=alpha) for value, groups in groups_at.items()}
+    parts = tuple(
+        replace(one.effect, name=f"{name}, {one.effect.name}".removesuffix(", "))
+        for name, one in found.items()
+        if one.effect is not None
+    )
+    by_outcome: dict[Outcome, list[str]] = {}
+    for name, one in found.items():
+        by_outcome.setdefault(one.outcome, []).append(name)
+    means = tuple(Level(one.name, average([level.difference for level in one.levels])) for one in parts)
+    effect = replace(min(parts, key=lambda one: one.value), levels=means, parts=parts)
+    numbers = ". ".join(f"{name}: {one.numbers}" for name, one in found.items())
+    if len(by_outcome) == 1:
+        (outcome,) = by_outcome
+        return Verdict(outcome, numbers, f"{outcome.value} at every {setting} that has run", effect)
+    told = "; ".join(f"{outcome.value} at {', '.join(names)}" for outcome, names in by_outcome.items())
+    depends = {Outcome.CONFIRMED, Outcome.CONTRADICTED} <= by_outcome.keys()
+    remark = f"it depends on {setting}" if depends else f"not sure at every {setting}"
+    return Verdict(Outcome.UNDECIDED, numbers, f"the paper does not state {setting}; {told}", effect, remark)
 
 
 def _range_text(levels: Sequence[Level], scale: Scale) -> list[str]:
@@ -180,10 +228,10 @@ def same(levels: Sequence[Level], margin: float, scale: Scale = "points") -> Ver
     unit = 100 if scale == "points" else 1
     outside = [one for one in levels if abs(one.difference.mean) - one.difference.half_width_at(apart) > margin]
     inside = [one for one in levels if abs(one.difference.mean) + one.difference.half_width <= margin]
-    farthest = max(levels, key=lambda level: abs(level.difference.mean))
-    far = farthest.difference
-    effect = Effect(far.mean, far.low, far.high, scale, 0.0, "above", f"ours less stated, {farthest.name}")
-    effect = replace(effect, levels=tuple(levels))
+    judged = ALPHA if len(inside) == len(levels) else apart
+    others = outside or [one for one in levels if one not in inside] or levels
+    farthest = max(others, key=lambda level: abs(level.difference.mean))
+    effect = _effect_of(farthest.difference, scale, 0.0, f"ours less stated, {farthest.name}", levels, judged)
     numbers = f"{len(inside)} of {len(levels)} surely within ±{unit * margin:g}, {len(outside)} surely outside"
     if outside:
         return Verdict(Outcome.CONTRADICTED, numbers, "some numbers surely differ from the stated ones", effect)

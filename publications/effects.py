@@ -80,10 +80,15 @@ class Difference:
         """Upper end of the interval."""
         return self.mean + self.half_width
 
-    def text(self, *, percent: bool = True) -> str:
-        """For people; in percentage points where it is one of accuracies."""
+    def text(self, *, percent: bool = True, alpha: float = ALPHA) -> str:
+        """For people; in percentage points where it is one of accuracies.
+
+        Args:
+            percent: Whether it is one of accuracies.
+            alpha: Probability with which the interval misses.
+        """
         scale, unit = (100.0, " points") if percent else (1.0, "")
-        span = "" if self.seeds == 1 else f" ± {scale * self.half_width:.2g}"
+        span = "" if self.seeds == 1 else f" ± {scale * self.half_width_at(alpha):.2g}"
         return f"{scale * self.mean:+.3g}{span}{unit}"
 
 
@@ -107,7 +112,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Effect:
-    """The size of what a claim speaks about, with its 95 % interval.
+    """The size of what a claim speaks about, with the interval by which it was judged.
 
     Attributes:
         value: The size; a quotient where the scale is ``ratio``.
@@ -118,6 +123,8 @@ class Effect:
         claimed: On which side of it.
         name: Of what, where a claim has several.
         levels: What it is the mean of.
+        alpha: Probability with which the interval misses: less than 5 % where that is divided among several effects.
+        parts: The effects at several values of a setting, each judged by itself; this one is then the least of them.
     """
 
     value: float
@@ -128,16 +135,21 @@ class Effect:
     claimed: Literal["above", "below"] = "above"
     name: str = ""
     levels: tuple[Level, ...] = ()
+    alpha: float = ALPHA
+    parts: tuple[Effect, ...] = ()
 
     def text(self) -> str:
         """For people."""
+        if self.parts:
+            return "; ".join(part.text() for part in self.parts)
         known = not math.isnan(self.low)
+        at = "" if self.alpha == ALPHA else f" at {confidence(self.alpha)}"
         if self.scale == "ratio":
-            span = f" ({_short(self.low)} to {_short(self.high)})" if known else ""
+            span = f" ({_short(self.low)} to {_short(self.high)}{at})" if known else ""
             words = f"× {_short(self.value)}{span}"
         else:
             scale, unit = (100.0, " points") if self.scale == "points" else (1.0, "")
-            span = f" ({_signed(scale * self.low)} to {_signed(scale * self.high)})" if known else ""
+            span = f" ({_signed(scale * self.low)} to {_signed(scale * self.high)}{at})" if known else ""
             words = f"{_signed(scale * self.value)}{unit}{span}"
         return f"{words}, {self.name}" if self.name else words
 
@@ -145,6 +157,11 @@ class Effect:
 def ratio(value: float, name: str = "", low: float = math.nan, high: float = math.nan) -> Effect:
     """A quotient that is claimed to be at most 1, such as accounted over published ε."""
     return Effect(value, low, high, "ratio", 1.0, "below", name)
+
+
+def confidence(alpha: float) -> str:
+    """The confidence of an interval that misses with this probability, for people."""
+    return f"{100 * (1 - alpha):.3g} %"
 
 
 def _signed(value: float) -> str:

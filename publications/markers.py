@@ -29,14 +29,15 @@ from typing import NamedTuple
 from publications.catalogue import PAPERS
 from publications.claims import Outcome
 from publications.files import read_rows
-from publications.page import CLAIMS, claim_table, stored_text
+from publications.page import CLAIMS, claim_table, origin_text, stored_text
 from publications.paper import Paper
 from publications.parts import cost_rows, coverage_rows, left_to_run, no_cost, setting_rows, total_cost
 from publications.results import Judgement, Results, judge_all, largest, read_results, size_folder
 from publications.studies import SIZES, PaperStudy, Size
 from publications.tables import StudyTable, Tables
 from publications.texts import epsilon, escape, markdown, table_for_people
-from publications.tuning_page import tuning_lines, tuning_pictures
+from publications.tuning_page import tuned_rows, tuning_lines, tuning_pictures
+from publications.tuning_runs import TUNED
 from wirelessfl.errors import OutputError
 
 _MARKER = re.compile(r"^\{\{ *(\w+)(?: +([\w.-]+))?(?: +([\w.-]+))? *\}\}$", re.MULTILINE)
@@ -122,8 +123,8 @@ def _claims(shown: Shown) -> list[str]:
     judged = judge_all(shown.paper, shown.results)
     plot = size_folder(shown.root, shown.paper, "small") / f"{CLAIMS}.svg"
     caption = (
-        "The claims with their effects and 95 % intervals, numbered as in the table below. Claims without an effect "
-        "are left out."
+        "The claims with their effects and intervals, numbered as in the table below. Quotients have no interval: they "
+        "are exact, or the largest of all runs or rounds. Claims without an effect are left out."
     )
     forest = [*_pictures(shown.paper, "small", CLAIMS, caption), "", f"*{caption}*", ""] if plot.exists() else []
     return [*forest, *claim_table(judged), "", '??? note "What each verdict rests on"', "", *_grounds(judged)]
@@ -153,7 +154,9 @@ def _table(shown: Shown) -> list[str]:
 def _study_table(paper: Paper, name: str, size: Size, tables: Tables) -> list[str]:
     planned, stored = tables.about["runs"].get(name, 0), tables.studies[name].stored
     count = f"{planned} runs" if planned == stored else f"{stored} of {planned} runs; points that lack one are left out"
-    return [*markdown(table_for_people(tables, paper.study(name))), "", f"*Size `{size}`, {count}.*"]
+    tuned = name.startswith(TUNED)
+    rows = tuned_rows(paper, name, size, tables) if tuned else table_for_people(tables, paper.study(name))
+    return [*markdown(rows), "", f"*Size `{size}`, {count}.*"]
 
 
 def _smaller(shown: Shown, size: Size) -> Iterator[str]:
@@ -177,7 +180,7 @@ def _figure(shown: Shown) -> list[str]:
     return [
         *_pictures(shown.paper, size, figure.name, figure.caption),
         "",
-        f"*{figure.caption}*" if figure.exact else f"*{figure.caption} Size `{size}`.*",
+        f"*{figure.caption} Size `{size}`.*" if figure.runs else f"*{figure.caption}*",
     ]
 
 
@@ -189,7 +192,7 @@ def _pictures(paper: Paper, size: Size, name: str, caption: str) -> list[str]:
 
 def _tuning(shown: Shown) -> list[str]:
     lines = tuning_lines(shown.paper.name, shown.name, shown.root / "papers" / shown.paper.name, shown.size)
-    tuned = f"tuned-{shown.name}"
+    tuned = f"{TUNED}{shown.name}"
     if tuned in {study.name for study in shown.paper.studies}:
         lines += ["", "At these settings, on the test set:", "", *_table(shown._replace(name=tuned))]
     return lines
@@ -221,29 +224,9 @@ def _about(shown: Shown) -> list[str]:
         about = tables.about
         seeds = sorted({len(seeds) for seeds in about["seeds"].values()})
         count = " or ".join(str(number) for number in seeds)
-        lines += [f"Size `{size}`: {count} seeds a point, {stored_text(tables)}; {_origin(tables)}.", ""]
+        lines += [f"Size `{size}`: {count} seeds a point, {stored_text(tables)}; {origin_text(tables)}.", ""]
     commands = [f"$ {tables.about['command']}" for tables in shown.results.values()]
     return [*lines, "Re-create it with", "", "```console", *commands, "```"]
-
-
-def _origin(tables: Tables) -> str:
-    """Under what the runs of a size were computed."""
-    kept = [run.provenance for table in tables.studies.values() for run in table.runs if run.provenance.kept]
-    total = sum(len(table.runs) for table in tables.studies.values())
-    told = []
-    if kept:
-        versions = ", ".join(sorted({one.version for one in kept}))
-        commits = ", ".join(f"`{one}`" for one in sorted({one.commit or "unknown" for one in kept}))
-        torches = ", ".join(sorted({one.torch for one in kept}))
-        streams = ", ".join(sorted({one.streams for one in kept}))
-        told.append(f"wirelessfl {versions}, commit {commits}, stream version {streams}, torch {torches}")
-    if len(kept) < total:
-        which = "" if not kept else f"{total - len(kept)} runs "
-        about = tables.about
-        told.append(
-            f"{which}recorded before versions were kept (wirelessfl {about['version']}, torch {about['torch']})"
-        )
-    return "; ".join(told)
 
 
 def _setting(shown: Shown) -> list[str]:

@@ -186,4 +186,5 @@ THEORY_FIGURE = PaperFigure(
     "Left: by what a step on C multiplies the gap of a quadratic, and what Lemma 2 says, which is below zero from "
     "η = 1/(2L) on. Right: a model loss with the PL inequality whose composite has two minimisers.",
     _draw,
+    runs=False,
 )

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from publications.bound_pages import OTA_BOUND_CLAIMS, OTA_BOUND_FIGURE, OTA_BOUND_STUDY
-from publications.claims import Claim
-from publications.ota_checks import (
-    EARLY,
-    accounting_of_steps,
-    accounting_of_updates,
-    accuracy_of_exact,
-    falls_with_epsilon,
-    iid_beats_baseline,
-    impeded,
-    ordered,
-    over_baseline,
-    power_of_exact,
-    step_beats_update,
-    stuck,
-    survives,
-    with_jammer,
-)
+from publications.bound_pages import OTA_BOUND_FIGURE, OTA_BOUND_STUDY
+from publications.ota_claims import CLAIMS
 from publications.ota_page import (
     calibration_rows,
+    clip_order_rows,
     cost_rows,
     draw_clip,
     draw_cost,
@@ -35,7 +20,6 @@ from publications.ota_page import (
 )
 from publications.ota_points import (
     ALGORITHM,
-    ALGORITHMS,
     ALONE,
     CALIBRATION,
     CLIP,
@@ -55,9 +39,8 @@ from publications.ota_points import (
 )
 from publications.ota_setting import COVERAGE, SETTING
 from publications.paper import Paper, PaperFigure, PaperTable
-from publications.repetition import REPETITION_CLAIMS, REPETITION_FIGURE
+from publications.repetition import REPETITION_FIGURE
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
-from publications.tuned_claims import ahead_when_tuned
 from publications.tuning_runs import tuned_studies
 
 WORDS = {
@@ -148,79 +131,6 @@ STUDIES = (
     ),
 )
 
-_WHEN = ("in the first quarter of the rounds", "in the last quarter")
-
-CLAIMS = (
-    *(
-        Claim(f"{ALGORITHMS[first]} is more accurate than {ALGORITHMS[second]}, {when}.", "V-A, Fig. 2, 4", check)
-        for first, second in (
-            ("upcycled", "fedprox"),
-            ("upcycled", "fedavg"),
-            ("fedprox", "fedavg"),
-        )
-        for when, check in zip(_WHEN, (ordered(first, second, EARLY), ordered(first, second)), strict=True)
-    ),
-    *(
-        Claim(
-            f"Each of the three is more accurate than the baseline [13] at the same ε, {when}.", "V-A, Fig. 2, 4", check
-        )
-        for when, check in zip(_WHEN, (over_baseline(EARLY), over_baseline()), strict=True)
-    ),
-    *(
-        Claim(f"With the jammer, Upcycled-FL surpasses FedProx and FedAvg, {when}.", "V-A, Fig. 6-8", check)
-        for when, check in zip(_WHEN, (with_jammer(EARLY), with_jammer()), strict=True)
-    ),
-    Claim("As ε decreases, accuracy falls.", "V-A, Fig. 6-8", falls_with_epsilon),
-    Claim(
-        "At ε = 0.1 the noise significantly impedes convergence (more than 10 points below ε = 1).",
-        "V-A, Fig. 6-8",
-        impeded,
-    ),
-    Claim(
-        "At ε = 0.1 the algorithms do not converge (they end less than 5 points above their first round).",
-        "V-A, Fig. 6-8",
-        stuck,
-    ),
-    Claim("On iid data at (0.15, 0.01), FedAvg is more accurate than the baseline.", "V-B, Fig. 9", iid_beats_baseline),
-    Claim(
-        "A run of the scheme is (ε, δ)-DP for one sample at the ε stated.",
-        "Theorems 1-4",
-        accounting_of_updates,
-        everywhere=True,
-    ),
-    Claim(
-        "It is where an update is one step of per-sample-clipped gradients on all of a client's data.",
-        "Theorems 1-4, this page",
-        accounting_of_steps,
-        everywhere=True,
-    ),
-    Claim(
-        "At equal accounted ε for one sample, Upcycled-FL is still more accurate than FedProx and FedAvg.",
-        "this page",
-        survives,
-    ),
-    Claim(
-        "At equal accounted ε for one sample, one clipped step a round is more accurate than a whole update.",
-        "this page",
-        step_beats_update,
-    ),
-    Claim("Exact calibration of the jammer saves power against Theorem 2.", "this page", power_of_exact),
-    Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "this page", accuracy_of_exact),
-    *(
-        Claim(
-            f"All tuned alike, at published ε = 6.52, {first} is more accurate than {' and '.join(others)}.",
-            "this page",
-            ahead_when_tuned("ota-cross-layer-dp", "algorithms", *methods),
-        )
-        for first, others, methods in (
-            ("Upcycled-FL", ("FedProx", "FedAvg"), ("Upcycled", "FedProx", "FedAvg")),
-            ("FedProx", ("FedAvg",), ("FedProx", "FedAvg")),
-        )
-    ),
-    *OTA_BOUND_CLAIMS,
-    *REPETITION_CLAIMS,
-)
-
 OTA = Paper(
     name="ota-cross-layer-dp",
     title="Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework",
@@ -244,7 +154,8 @@ OTA = Paper(
         PaperFigure("iid-losses", "Training loss on iid data at ε = 0.15, δ = 0.01, after Fig. 10.", draw_iid_losses),
         PaperFigure(
             "clip-sweep",
-            "Test accuracy in the last quarter of the rounds against the clip norm τ, mean and 95 % interval.",
+            "Test accuracy in the first and in the last quarter of the rounds against the clip norm τ, mean and 95 % "
+            "interval.",
             draw_clip,
         ),
         PaperFigure(
@@ -268,6 +179,7 @@ OTA = Paper(
     ),
     tables=(
         PaperTable("progress", "Accuracy after some rounds, on receiver noise alone and without noise", progress_rows),
+        PaperTable("clip-order", "Which algorithm leads, by the clip norm", clip_order_rows),
         PaperTable("cost", "What an ε costs FedAvg in accuracy", cost_rows),
         PaperTable("calibration", "The jammer by Theorem 2 and exactly calibrated", calibration_rows),
     ),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from publications.claims import Comparison, Verdict, greater, verdict, weigh
+from publications.claims import Comparison, Verdict, at_each, greater, verdict, weigh
 from publications.effects import Difference, Level, ratio
 from publications.ota_points import (
     ALGORITHMS,
     ALONE,
+    CLIPS,
     DRIFT,
     EPSILONS,
     JAMMED,
     JAMMED_EPSILONS,
     PAIRS,
     STEP,
+    SWEEP,
     Place,
     alone,
+    clipped,
     drift,
     equal,
     iid,
@@ -29,23 +32,50 @@ from publications.tables import Tables
 EARLY, METRIC = "early_accuracy", "late_accuracy"
 """Speed is judged on the first quarter of the rounds, the end on the last quarter: less noisy than one round alone."""
 
-IMPEDED, STUCK = 0.10, 0.05
+IMPEDED, SIGNIFICANT = 0.10, 0.01
+"""Our readings of *significantly impedes* and of *significantly outperforms*, for which the paper has no numbers."""
+
+_ROUNDING = 1e-9
+"""What two sums of the same terms may differ by, as a share."""
+_Pairs = list[tuple[str, Place, Place]]
 
 
 def _compare(name: str, first: Place, second: Place, group: str = "", metric: str = METRIC) -> Comparison:
     return Comparison(name, first, second, metric, group)
 
 
-def ordered(first: str, second: str, metric: str = METRIC) -> Callable[[Tables], Verdict]:
-    """One algorithm above another, on receiver noise alone, at both pairs and with many local epochs."""
+def ordered(first: str, *others: str, metric: str = METRIC, least: float = 0.0) -> Callable[[Tables], Verdict]:
+    """One algorithm above others by more than ``least``, on receiver noise alone.
+
+    The paper does not state τ: where other values have run, the claim is judged at each of them, else at τ = 1 alone.
+    """
 
     def check(tables: Tables) -> Verdict:
-        found = [Comparison(f"ε = {pair[0]}", alone(first, pair), alone(second, pair), metric) for pair in PAIRS]
+        def levels(pairs: _Pairs) -> list[Level]:
+            return [Level(name, tables.difference(one, other, metric)) for name, one, other in pairs]
+
+        def groups(norm: float) -> dict[str, list[Level]]:
+            return {
+                f"over {ALGORITHMS[other]}" if len(others) > 1 else "": levels(_at_norm(first, other, norm))
+                for other in others
+            }
+
+        if SWEEP in tables.studies:
+            return at_each("τ", {f"{norm:g}": groups(norm) for norm in CLIPS}, least)
+        found = groups(1.0)
         if DRIFT in tables.studies:
-            found.append(Comparison("20 local epochs", drift(first), drift(second), metric))
-        return greater(*found)(tables)
+            for other, some in zip(others, found.values(), strict=True):
+                some += levels([("20 local epochs", drift(first), drift(other))])
+        return weigh(found, least)
 
     return check
+
+
+def _at_norm(first: str, other: str, norm: float) -> _Pairs:
+    """Where two algorithms stand side by side at a clip norm: at 1 at both pairs of ε and δ, else at the first."""
+    if norm == 1.0:
+        return [(f"ε = {pair[0]}", alone(first, pair), alone(other, pair)) for pair in PAIRS]
+    return [(f"ε = {PAIRS[0][0]}", clipped(first, norm), clipped(other, norm))]
 
 
 def over_baseline(metric: str = METRIC) -> Callable[[Tables], Verdict]:
@@ -98,20 +128,9 @@ def impeded(tables: Tables) -> Verdict:
     )(tables)
 
 
-def stuck(tables: Tables) -> Verdict:
-    """At ε = 0.1, the end less than 5 points above the first round: what is left of these 5 points."""
-    table = tables.study(JAMMED)
-    left = {}
-    for name, words in ALGORITHMS.items():
-        _, where = jammed(name, 0.1)
-        late, first = table.by_seed(METRIC, where), table.by_seed("first_accuracy", where)
-        left[words] = [Level("", Difference({seed: STUCK - (late[seed] - first[seed]) for seed in late}))]
-    return weigh(left)
-
-
-def iid_beats_baseline(tables: Tables) -> Verdict:
-    """On iid data."""
-    return greater(_compare("cross-layer − baseline", iid("cross_layer"), iid("privacy_for_free")))(tables)
+def iid_beats_baseline(least: float = 0.0) -> Callable[[Tables], Verdict]:
+    """On iid data, by more than ``least``."""
+    return greater(_compare("cross-layer − baseline", iid("cross_layer"), iid("privacy_for_free")), least=least)
 
 
 def accounting_of_updates(tables: Tables) -> Verdict:
@@ -148,7 +167,23 @@ def _accounting(tables: Tables, studies: tuple[str, ...]) -> Verdict:
     return verdict(False, numbers, f"{reason}; an audit tells the two apart" if refuted else reason, excess)
 
 
-def survives(tables: Tables) -> Verdict:
+def even_iterations_are_free(tables: Tables) -> Verdict:
+    """Whether Upcycled-FL, with twice the iterations, has the accounted ε of FedAvg."""
+    table = tables.study(ALONE)
+    quotients = []
+    for pair in PAIRS:
+        one, other = (table.by_seed("epsilon_accounted", alone(name, pair)[1]) for name in ("upcycled", "fedavg"))
+        quotients += [one[seed] / other[seed] for seed in one.keys() & other.keys()]
+    largest = max(quotients)
+    return verdict(
+        largest <= 1 + _ROUNDING,
+        f"{len(quotients)} pairs of runs: accounted ε of Upcycled-FL over that of FedAvg {largest:.4g} at most",
+        "an even iteration uses models that the server has, and no data: the ledger charges transmissions alone",
+        ratio(largest, "accounted ε, Upcycled-FL over FedAvg"),
+    )
+
+
+def upcycled_at_equal_epsilon(tables: Tables) -> Verdict:
     """Upcycled-FL above the others where the accounted ε is the one stated."""
     return greater(
         *(
@@ -167,8 +202,16 @@ def step_beats_update(tables: Tables) -> Verdict:
 
 
 def power_of_exact(tables: Tables) -> Verdict:
-    """The share of the theorem's jamming energy that exact calibration saves, seed by seed."""
-    return weigh({"": [Level(f"ε = {epsilon}", power_saving(tables, epsilon)) for epsilon in JAMMED_EPSILONS]})
+    """The jamming energy of exact calibration over that of the theorem, the largest of all ε and seeds."""
+    quotients = {epsilon: 1 - power_saving(tables, epsilon).mean for epsilon in JAMMED_EPSILONS}
+    largest = max(quotients, key=lambda epsilon: quotients[epsilon])
+    told = ", ".join(f"{quotient:.3g} at ε = {epsilon:g}" for epsilon, quotient in quotients.items())
+    return verdict(
+        quotients[largest] < 1,
+        f"energy by exact calibration over that by Theorem 2: {told}",
+        "both follow from ε and the channels alone, so that no seed changes the quotient",
+        ratio(quotients[largest], f"jamming energy, exact over theorem, at ε = {largest:g}"),
+    )
 
 
 def power_saving(tables: Tables, epsilon: float) -> Difference:

@@ -20,6 +20,8 @@ from wirelessfl.errors import OutputError
 
 CLAIMS = "claims"
 """Name of the files of the verdicts and of their picture."""
+_MOST_COMMITS = 2
+"""So many commits are listed above a page; of more there is the number, and each run has its own in ``*.runs.csv``."""
 
 
 def write_page(paper: Paper, tables: Tables, root: Path) -> Path:
@@ -136,13 +138,17 @@ def claim_table(judged: Sequence[Judgement]) -> list[str]:
                 "no.": str(at),
                 "claim": one.claim.text,
                 "source": one.claim.source,
-                "outcome": f"**{one.verdict.outcome.value}**",
-                "effect (95 % interval)": _effect(one),
+                "outcome": _outcome(one.verdict),
+                "effect (95 % interval, where no other is named)": _effect(one),
                 "at the paper's size": _at_size(one),
             }
             for at, one in enumerate(judged, start=1)
         ]
     )
+
+
+def _outcome(one: Verdict) -> str:
+    return f"**{one.outcome.value}**: {one.remark}" if one.remark else f"**{one.outcome.value}**"
 
 
 def _effect(one: Judgement) -> str:
@@ -166,7 +172,7 @@ def _at_size(one: Judgement) -> str:
 def _other_text(verdict: Verdict) -> str:
     if verdict.one_seed and verdict.effect is not None:
         return f"one seed, {verdict.effect.text()}"
-    return verdict.outcome.value
+    return f"{verdict.outcome.value}, {verdict.remark}" if verdict.remark else verdict.outcome.value
 
 
 def stored_text(tables: Tables) -> str:
@@ -174,3 +180,25 @@ def stored_text(tables: Tables) -> str:
     planned = sum(tables.about["runs"].values())
     stored = sum(table.stored for table in tables.studies.values())
     return f"{planned} runs" if stored == planned else f"{stored} of {planned} runs"
+
+
+def origin_text(tables: Tables) -> str:
+    """Under what the runs of a size were computed."""
+    kept = [run.provenance for table in tables.studies.values() for run in table.runs if run.provenance.kept]
+    total = sum(len(table.runs) for table in tables.studies.values())
+    told = []
+    if kept:
+        versions = ", ".join(sorted({one.version for one in kept}))
+        commits = sorted({one.commit or "unknown" for one in kept})
+        listed = ", ".join(f"`{one}`" for one in commits)
+        under = f"commit {listed}" if len(commits) <= _MOST_COMMITS else f"{len(commits)} commits"
+        torches = ", ".join(sorted({one.torch for one in kept}))
+        streams = ", ".join(sorted({one.streams for one in kept}))
+        told.append(f"wirelessfl {versions}, {under}, stream version {streams}, torch {torches}")
+    if len(kept) < total:
+        which = "" if not kept else f"{total - len(kept)} runs "
+        about = tables.about
+        told.append(
+            f"{which}recorded before versions were kept (wirelessfl {about['version']}, torch {about['torch']})"
+        )
+    return "; ".join(told)

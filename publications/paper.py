@@ -22,13 +22,13 @@ class PaperFigure:
         name: The file's name.
         caption: What it shows, in a sentence or two.
         draw: Makes it from the tables (`publications.figures` has what most pictures need).
-        exact: Whether it shows what follows without any run, so that it belongs to no size.
+        runs: Whether it shows runs; the caption of one that does not has no size.
     """
 
     name: str
     caption: str
     draw: Callable[[Tables], matplotlib.figure.Figure]
-    exact: bool = False
+    runs: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper that is put to the test.
+    """A paper whose experiments are re-run and whose claims are judged.
 
     Attributes:
         name: As in ``wirelessfl papers run NAME``, in folders and in files.

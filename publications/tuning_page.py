@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from publications.figures import COLOURS, MARKERS, legend_below, new_figure, write_both
+from publications.paper import Paper
 from publications.studies import Size
 from publications.sweeps import SWEEPS, find_sweep, sweeps_named
-from publications.texts import markdown
+from publications.tables import Tables, matches
+from publications.texts import markdown, table_for_people
 from publications.tuning import Score, Sweep, Trial, at_the_edge, scores, winner
-from publications.tuning_runs import read_trials
+from publications.tuning_runs import TUNED, read_trials, tuned_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,6 +125,26 @@ def choice_rows(sweep: Sweep, trials: Sequence[Trial]) -> list[dict[str, str]]:
                 "at the edge of the grid": ", ".join(sweep.words.get(key, key) for key in edge) or "–",
             }
         )
+    return rows
+
+
+def tuned_rows(paper: Paper, name: str, size: Size, tables: Tables) -> list[dict[str, str]]:
+    """The table of a study that tuning has written: each method by its name, for its setting stands in `choice_rows`.
+
+    Args:
+        paper: The paper.
+        name: Name of the study.
+        size: Of the tables.
+        tables: What has run in it.
+    """
+    study, sweep = paper.study(name), find_sweep(paper.name, name.removeprefix(TUNED), size)
+    points = {one.name: tuned_point(paper.name, sweep.name, size, one.name) for one in sweep.methods}
+    table = tables.study(name)
+    varied = {study.words.get(key, key) for key in table.keys}
+    rows = []
+    for point, row in zip(table.points(), table_for_people(tables, study), strict=True):
+        method = next(one for one, where in points.items() if matches(point, where))
+        rows.append({"method": method} | {head: text for head, text in row.items() if head not in varied})
     return rows
 
 

@@ -21,6 +21,9 @@ from publications.tuning import VALIDATION, Sweep, Trial, TunedMethod, scores, w
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.study import StudyDesign, load_study
 
+TUNED = "tuned-"
+"""What the names of studies that tuning has written begin with."""
+
 
 def results_file(folder: Path, sweep: Sweep) -> Path:
     """Where the runs of a sweep lie."""
@@ -29,7 +32,7 @@ def results_file(folder: Path, sweep: Sweep) -> Path:
 
 def tuned_file(paper: str, sweep: Sweep) -> Path:
     """The study that runs every method at the setting that won."""
-    return STUDIES / paper / sweep.size / f"tuned-{sweep.name}.yaml"
+    return STUDIES / paper / sweep.size / f"{TUNED}{sweep.name}.yaml"
 
 
 def tuning_design(paper: str, sweep: Sweep, method: TunedMethod) -> StudyDesign:
@@ -166,7 +169,7 @@ def tuned_studies(paper: str) -> tuple[PaperStudy, ...]:
             sizes.setdefault(sweep.name, []).append(sweep)
     return tuple(
         PaperStudy(
-            f"tuned-{name}",
+            f"{TUNED}{name}",
             f"{sweeps[0].title}, every method tuned",
             sizes=tuple(sweep.size for sweep in sweeps),
             words=sweeps[0].words,

@@ -96,6 +96,7 @@ WAVELET = Paper(
             "Left: on which level of the Haar transform the squared norm of a sample's gradient lies. Right: the noise "
             "energy that follows, over that of flat noise at equal accounted ε and equally large gradients.",
             _spectrum,
+            runs=False,
         ),
         ONE_ROUND_FIGURE,
     ),

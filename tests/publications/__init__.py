@@ -1,1 +1,1 @@
-"""Tests of the papers that are put to the test."""
+"""Tests of the papers whose experiments are re-run."""

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from publications.claims import Outcome, judge, same, weigh
+from publications.claims import Outcome, at_each, judge, same, weigh
 from publications.effects import Difference, Effect, Level, MissingRuns, average, ratio
 from publications.levels import Method, better
 from publications.tables import Tables
@@ -86,6 +86,63 @@ def test_the_best_of_several_has_to_beat_each() -> None:
     assert found.effect is not None and found.effect.name == "b"
 
 
+def test_the_interval_that_is_printed_is_the_one_that_decided() -> None:
+    """Of two effects the worse is below 0 at 95 % and not at 97.5 %: undecided, and printed at 97.5 %."""
+    below = [-0.040, -0.015, -0.005, -0.022, -0.010]
+    assert weigh({"": levels(below)}).outcome is Outcome.CONTRADICTED
+    found = weigh({"a": levels(below), "b": levels([0.1, 0.11, 0.09, 0.1, 0.1])})
+    assert found.outcome is Outcome.UNDECIDED and found.effect is not None
+    low, high = stats.ttest_1samp(below, 0).confidence_interval(0.975)
+    assert (found.effect.low, found.effect.high) == pytest.approx((low, high))
+    assert low < 0 < high and " at 97.5 %), a" in found.effect.text()
+    assert "these ± at 97.5 %" in found.numbers
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_printed_interval_never_says_another_thing_than_the_verdict(count: int) -> None:
+    rng = np.random.default_rng(shifted(19))
+    seen = set()
+    for _ in range(300):
+        groups = {f"{at}": levels(rng.normal(rng.normal(0, 0.02), 0.01, 4)) for at in range(count)}
+        found = weigh(groups, least=0.005)
+        assert found.effect is not None
+        if found.outcome is Outcome.CONFIRMED:
+            assert found.effect.low > 0.005
+        elif found.outcome is Outcome.CONTRADICTED:
+            assert found.effect.high < 0.005
+        else:
+            assert found.effect.low <= 0.005 <= found.effect.high
+        seen.add(found.outcome)
+    assert len(seen) == 3
+
+
+def test_a_claim_whose_sign_differs_between_values_of_a_setting_depends_on_it() -> None:
+    above, below, wide = [0.10, 0.11, 0.09], [-0.10, -0.11, -0.09], [0.10, -0.10, 0.05]
+    found = at_each("τ", {"1": {"": levels(above)}, "2": {"": levels(below)}})
+    assert (found.outcome, found.remark) == (Outcome.UNDECIDED, "it depends on τ")
+    assert found.reason == "the paper does not state τ; confirmed at τ = 1; contradicted at τ = 2"
+    assert found.effect is not None
+    assert [part.name for part in found.effect.parts] == ["τ = 1", "τ = 2"]
+    assert found.effect.text().startswith("+10 points (")
+    assert "97.5 %), τ = 1; -10 points (" in found.effect.text()
+    assert [level.name for level in found.effect.levels] == ["τ = 1", "τ = 2"]
+    assert found.effect.value == pytest.approx(-0.1)
+    for one, outcome in ((above, Outcome.CONFIRMED), (below, Outcome.CONTRADICTED)):
+        alike = at_each("τ", {"1": {"": levels(one)}, "2": {"": levels(one)}})
+        assert (alike.outcome, alike.remark) == (outcome, "")
+    open_one = at_each("τ", {"1": {"": levels(above)}, "2": {"": levels(wide)}})
+    assert (open_one.outcome, open_one.remark) == (Outcome.UNDECIDED, "not sure at every τ")
+
+
+def test_every_value_of_a_setting_is_judged_at_its_share_of_the_five_percent() -> None:
+    """Sure at 95 % and not at 98.75 %, the share of one of four values."""
+    barely = [0.040, 0.012, 0.004, 0.022, 0.010]
+    assert weigh({"": levels(barely)}).outcome is Outcome.CONFIRMED
+    found = at_each("τ", {f"{at}": {"": levels(barely)} for at in range(4)})
+    assert found.outcome is Outcome.UNDECIDED and found.effect is not None
+    assert found.effect.parts[0].low < 0 < found.effect.parts[0].high
+
+
 def test_one_seed_gives_an_effect_and_no_interval() -> None:
     found = weigh({"a": levels([0.2]), "b": levels([0.1])})
     assert (found.outcome, found.one_seed, found.reason) == (Outcome.UNDECIDED, True, "one seed gives no interval")
@@ -107,6 +164,11 @@ def test_agreement_with_stated_numbers() -> None:
     assert same(levels(near, near), 0.02).outcome is Outcome.CONFIRMED
     assert same(levels(near, far), 0.02).outcome is Outcome.CONTRADICTED
     assert same(levels(near, wide), 0.02).outcome is Outcome.UNDECIDED
+    # Farthest of all but not surely outside: what is printed is the number that decided
+    farther = [0.0, 0.3, -0.05]
+    decided = same(levels(near, far, farther), 0.02)
+    assert decided.outcome is Outcome.CONTRADICTED and decided.effect is not None
+    assert decided.effect.name == "ours less stated, level 1" and decided.effect.low > 0.02
 
 
 def test_effects_for_people() -> None:

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from publications import ota_page
-from publications.claims import Outcome
+from publications.catalogue import PAPERS
+from publications.claims import Outcome, judge
 from publications.figures import draw_curves, new_figure
-from publications.ota_checks import EARLY, METRIC, ordered, over_baseline, with_jammer
+from publications.ota_checks import (
+    EARLY,
+    METRIC,
+    SIGNIFICANT,
+    even_iterations_are_free,
+    iid_beats_baseline,
+    ordered,
+    over_baseline,
+    power_of_exact,
+    power_saving,
+    with_jammer,
+)
 from publications.ota_points import (
     ALGORITHM,
     ALGORITHMS,
     ALONE,
+    CLIP,
+    CLIPS,
     DELTA,
     EPSILON,
+    EPSILONS,
     JAMMED,
     JAMMED_EPSILONS,
     JAMMER_EPSILON,
     NOISELESS,
     PAIRS,
     POLICY,
+    SWEEP,
+    alone,
+    equal,
+    jammed,
+    step,
 )
+from publications.results import read_results
 from publications.tables import METRICS, CurveRow, RunRow, StudyTable, Tables, value_of
+from publications.tuning_page import tuning_lines
 
 ROUNDS = 40
 LEAD = {
@@ -31,11 +57,14 @@ LEAD = {
 """At first in the order of the paper, at the end not."""
 
 
-def runs(point: dict[str, str], algorithm: str) -> list[RunRow]:
+def runs(point: dict[str, str], algorithm: str, sign: float = 1) -> list[RunRow]:
     numbers = dict.fromkeys(METRICS, 0.5)
     return [
         RunRow(
-            point, seed, ROUNDS, numbers | {name: 0.7 + lead[algorithm] + 1e-4 * seed for name, lead in LEAD.items()}
+            point,
+            seed,
+            ROUNDS,
+            numbers | {name: 0.7 + sign * lead[algorithm] + 1e-4 * seed for name, lead in LEAD.items()},
         )
         for seed in range(1, 6)
     ]
@@ -70,7 +99,7 @@ def tables() -> Tables:
 
 def test_an_order_that_changes_is_confirmed_at_first_and_contradicted_at_the_end(tables: Tables) -> None:
     checks = {
-        metric: (ordered("upcycled", "fedavg", metric), with_jammer(metric), over_baseline(metric))
+        metric: (ordered("upcycled", "fedavg", metric=metric), with_jammer(metric), over_baseline(metric))
         for metric in (EARLY, METRIC)
     }
     first, last = ([check(tables).outcome for check in checks[metric]] for metric in (EARLY, METRIC))
@@ -111,3 +140,102 @@ def test_losses_are_drawn_before_the_iid_study_has_run(tables: Tables) -> None:
 
     assert [axes.get_yscale() for axes in figure.axes] == ["log", "log"]
     assert without_noise[-1] == "FedAvg, no noise"
+
+
+def test_an_order_that_changes_with_the_clip_norm_depends_on_it(tables: Tables) -> None:
+    points = [{CLIP: value_of(norm), ALGORITHM: name} for norm in CLIPS if norm != 1 for name in ALGORITHMS]
+
+    def swept(sign_at: dict[float, float]) -> Tables:
+        """With a sweep in which the leads have another sign at some clip norms."""
+        rows = [row for point in points for row in runs(point, point[ALGORITHM], sign_at.get(float(point[CLIP]), 1))]
+        return replace(tables, studies={**tables.studies, SWEEP: StudyTable(SWEEP, tuple(points[0]), tuple(rows))})
+
+    check = ordered("upcycled", "fedavg", metric=EARLY)
+    assert check(tables).remark == ""  # at τ = 1 alone
+    assert check(swept({})).outcome is Outcome.CONFIRMED
+    found = check(swept({4.0: -1}))
+    assert (found.outcome, found.remark) == (Outcome.UNDECIDED, "it depends on τ")
+    assert found.reason.endswith("confirmed at τ = 0.5, τ = 1, τ = 2; contradicted at τ = 4")
+    assert found.effect is not None and len(found.effect.parts) == len(CLIPS)
+
+
+def test_a_lead_below_our_reading_of_significant_is_not_one(tables: Tables) -> None:
+    both = ordered("upcycled", "fedprox", "fedavg", metric=EARLY, least=SIGNIFICANT / 2)
+    assert both(tables).outcome is Outcome.CONFIRMED
+    beyond = ordered("upcycled", "fedprox", "fedavg", metric=EARLY, least=1.5 * SIGNIFICANT)(tables)
+    assert beyond.outcome is Outcome.CONTRADICTED and beyond.effect is not None
+    assert beyond.effect.name == "over FedProx"
+
+
+# --- what is stored, and what the page says of it ----------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def stored() -> Tables:
+    return read_results(PAPERS["ota-cross-layer-dp"], ROOT / "results")["full"]
+
+
+def test_the_order_of_the_stored_runs_depends_on_the_clip_norm(stored: Tables) -> None:
+    judged = {claim.text: judge(claim, stored) for claim in PAPERS["ota-cross-layer-dp"].claims[:6]}
+    assert [one.remark for one in judged.values()] == ["", "", "", *["it depends on τ"] * 3]
+    assert [one.outcome for one in judged.values()] == [*[Outcome.CONFIRMED] * 3, *[Outcome.UNDECIDED] * 3]
+
+
+def test_even_iterations_and_jamming_energy_are_the_same_in_every_seed(stored: Tables) -> None:
+    free = even_iterations_are_free(stored)
+    assert free.outcome is Outcome.CONFIRMED and free.effect is not None
+    assert free.effect.value == pytest.approx(1, abs=1e-9)
+    savings = [list(power_saving(stored, epsilon).by_seed.values()) for epsilon in JAMMED_EPSILONS]
+    assert all(some == pytest.approx([some[0]] * len(some), abs=1e-12) for some in savings)
+    energy = power_of_exact(stored)
+    assert energy.effect is not None and energy.effect.value == pytest.approx(1 - min(some[0] for some in savings))
+    dearer = replace(stored.study("gradient-step"), runs=tuple(map(swapped, stored.study("gradient-step").runs)))
+    assert power_of_exact(replace(stored, studies={"gradient-step": dearer})).outcome is Outcome.CONTRADICTED
+
+
+def swapped(run: RunRow) -> RunRow:
+    """A run that goes for one of the other calibration."""
+    other = {"exact": "theorem", "theorem": "exact"}
+    return replace(run, point={key: other.get(value, value) for key, value in run.point.items()})
+
+
+def test_the_numbers_that_the_page_types_are_those_that_are_stored(stored: Tables) -> None:
+    page = " ".join((ROOT / "docs/papers/ota-cross-layer-dp.md").read_text(encoding="utf-8").split())
+
+    def accuracy(place: tuple[str, Mapping[str, object]]) -> float:
+        return 100 * float(stored.band(*place).mean[0])
+
+    def ends(values: Iterable[float]) -> str:
+        known = sorted(values)
+        return f"{known[0]:.1f} to {known[-1]:.1f} %"
+
+    lead = over_baseline(EARLY)(stored).effect
+    on_iid, significant = iid_beats_baseline()(stored).effect, iid_beats_baseline(SIGNIFICANT)(stored)
+    assert lead is not None and on_iid is not None and significant.outcome is Outcome.CONTRADICTED
+    late = ordered("upcycled", "fedprox", "fedavg", metric=METRIC)(stored).effect
+    assert late is not None and max(part.value for part in late.parts) < 0.01
+    exact = [accuracy(step(epsilon, "exact")) for epsilon in (1, 0.5, 0.1)]
+    whole = [accuracy(equal(name, epsilon)) for name in ALGORITHMS for epsilon in EPSILONS if epsilon <= 1]
+    saved = [100 * power_saving(stored, epsilon).mean for epsilon in JAMMED_EPSILONS]
+    sentences = (
+        f"leads it by {100 * lead.value:.2f} points in the first quarter",
+        f"it ends at {ends(accuracy(jammed(name, 0.1)) for name in ALGORITHMS)}",
+        f"at ε = 1 at {ends(accuracy(jammed(name, 1)) for name in ALGORITHMS)}",
+        f"by {100 * on_iid.value:.2f} points (95 % interval {100 * on_iid.low:.2f} to {100 * on_iid.high:.2f})",
+        f"falls from {accuracy(alone('fedavg', PAIRS[0])):.1f} to {accuracy(equal('fedavg', 6.52)):.1f} % at ε = 6.52",
+        f"all three are at {max(whole):.1f} % or below at ε = 1 and less",
+        f"reaches {exact[0]:.1f} % at a true ε of 1, {exact[1]:.1f} % at 0.5 and {exact[2]:.1f} % at 0.1",
+        f"needs {ends(saved).removesuffix(' %')} % less energy",
+    )
+    assert [one for one in sentences if one not in page] == []
+    published = {epsilon: accuracy(jammed("fedavg", epsilon)) for epsilon in (1, 0.5)}
+    assert all(accuracy(step(epsilon, "exact")) > value for epsilon, value in published.items())
+    band, other = stored.band(*jammed("fedavg", 0.1)), stored.band(*step(0.1, "exact"))
+    assert abs(float(band.mean[0] - other.mean[0])) < float(band.half_width[0])
+
+
+def test_all_tuned_algorithms_of_the_small_size_chose_the_largest_clip_norm() -> None:
+    rows = tuning_lines("ota-cross-layer-dp", "algorithms", ROOT / "results/papers/ota-cross-layer-dp")
+    assert [" τ 8" in row for row in rows if row.startswith(("| FedAvg", "| FedProx", "| Upcycled"))] == [True] * 3

@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 
 from publications import parts
 from publications.catalogue import PAPERS
-from publications.claims import Claim, Outcome, verdict
-from publications.effects import MissingRuns
+from publications.claims import Claim, Outcome, Verdict, verdict
+from publications.effects import Effect, MissingRuns, ratio
 from publications.figures import COLOURS, GREY, draw_curves, draw_paper, draw_reference
 from publications.forest import draw_forest
 from publications.markers import fill
-from publications.page import CLAIMS, write_page
+from publications.page import CLAIMS, origin_text, write_page
 from publications.paper import Paper, Setting
-from publications.results import judge_all, read_results
+from publications.results import Judgement, judge_all, read_results
 from publications.studies import STUDIES
 from publications.tables import Tables
 from publications.texts import duration
@@ -175,6 +175,48 @@ def test_the_forest_plot_has_every_claim_with_an_effect(both: Path) -> None:
     assert colours == [ROLES[name] for name in ("participated", "crashed", "recorded", "crashed")]
     faces = [line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o"]
     assert faces[2] == "none" and "none" not in faces[:2]  # the third is from the small size
+
+
+def judged_as(*effects: Effect) -> list[Judgement]:
+    """Claims that are confirmed at the paper's size, with these effects."""
+    claim = Claim("It is so.", "I", lambda tables: verdict(True, "", ""))
+    return [Judgement(claim, Verdict(Outcome.CONFIRMED, "", "", one), "full", {}) for one in effects]
+
+
+def test_effects_of_unlike_size_stand_on_a_logarithmic_axis() -> None:
+    small, large = Effect(0.0003, 0.0001, 0.0005), Effect(0.5, 0.4, 0.6)
+    (axes,) = draw_forest(judged_as(small, large)).axes
+    assert axes.get_xscale() == "symlog" and "logarithmic beyond ±0.1" in axes.get_xlabel()
+    (alike,) = draw_forest(judged_as(Effect(0.3, 0.1, 0.5), large)).axes
+    assert alike.get_xscale() == "linear"
+
+
+def test_a_row_says_which_quotient_it_has_and_one_of_a_setting_has_every_value() -> None:
+    parts = tuple(Effect(value, value - 0.1, value + 0.1, name=f"τ = {at}, over b") for at, value in ((1, 0.2), (2, 0)))
+    points, quotients = draw_forest(judged_as(replace(parts[1], parts=parts), ratio(2.0, "true over stated"))).axes
+    assert points.get_yticklabels()[0].get_text().endswith("(from τ = 1 above to τ = 2 below)")
+    markers = [line for line in points.lines if line.get_marker() == "o"]
+    assert [np.asarray(line.get_xdata()).tolist() for line in markers] == [[20.0], [0.0]]
+    assert float(np.asarray(markers[0].get_ydata())[0]) < float(np.asarray(markers[1].get_ydata())[0])
+    assert quotients.get_yticklabels()[0].get_text().endswith("(true over stated)")
+
+
+def test_a_picture_that_shows_no_runs_has_no_size(both: Path) -> None:
+    curves = EXAMPLE.figures[0]
+    of_no_runs = replace(EXAMPLE, figures=(replace(curves, runs=False),))
+    assert "*Curves. Size `full`.*" in fill("{{ figure curves }}", both, EXAMPLE)
+    assert "*Curves.*" in fill("{{ figure curves }}", both, of_no_runs)
+
+
+def test_many_commits_are_counted(both: Path) -> None:
+    tables = read_results(EXAMPLE, both)["full"]
+    first = tables.study("first")
+    runs = tuple(
+        replace(run, provenance=replace(run.provenance, commit=f"{at:012d}", version="0"))
+        for at, run in enumerate(first.runs)
+    )
+    told = origin_text(replace(tables, studies={"first": replace(first, runs=runs)}))
+    assert f"wirelessfl 0, {len(runs)} commits, " in told
 
 
 def test_on_a_narrow_screen_the_forest_plot_scrolls_at_a_readable_width(both: Path) -> None:

@@ -1,4 +1,4 @@
-"""For which λ the mended Theorem 5 of the over-the-air paper says something."""
+"""For which λ the corrected Theorem 5 of the over-the-air paper says something."""
 
 from __future__ import annotations
 
@@ -42,5 +42,8 @@ def test_verdicts_and_picture() -> None:
     found = [judge(claim, NO_RUNS) for claim in REPETITION_CLAIMS]
     assert [one.outcome for one in found] == [Outcome.CONFIRMED, Outcome.CONFIRMED]
     assert "μ = 0.1: ∞, ∞, ∞, ∞" in found[1].numbers
+    assert all(one.effect is not None and one.effect.value <= 1 for one in found)
+    assert found[1].effect is not None and found[1].effect.value == pytest.approx(0.8, abs=0.01)  # 2/(1 + 1.5)
+    assert not REPETITION_FIGURE.runs
     axes = REPETITION_FIGURE.draw(NO_RUNS).axes[0]
     assert len(axes.lines) == len(PROX) + 2

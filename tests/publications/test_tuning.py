@@ -15,11 +15,11 @@ from publications import commands, studies, tuning_runs
 from publications.catalogue import PAPERS
 from publications.noted import unwatched
 from publications.provenance import current_commit
-from publications.results import size_folder
+from publications.results import read_results, size_folder
 from publications.sweeps import SWEEPS, find_sweep
 from publications.tuning import Score, Sweep, Trial, TunedMethod, at_the_edge, scores, winner
 from publications.tuning_command import tune_paper
-from publications.tuning_page import choice_rows, draw_sweep, tuning_lines, write_sweep_figure
+from publications.tuning_page import choice_rows, draw_sweep, tuned_rows, tuning_lines, write_sweep_figure
 from publications.tuning_runs import read_trials, run_sweep, tuned_file, tuned_study, tuning_design, write_trials
 from tests.speed import rest_slow
 from wirelessfl.errors import ScenarioError
@@ -88,6 +88,14 @@ def test_the_best_mean_wins_and_a_diverged_run_counts_as_zero() -> None:
 
 def test_of_equal_settings_the_earlier_wins() -> None:
     assert winner([Score(at, {}, 0.5, 0.5, 0.5, 0.5) for at in range(3)]).setting == 0
+
+
+def test_the_table_of_tuned_methods_names_them_and_shows_no_keys() -> None:
+    paper = PAPERS["ota-cross-layer-dp"]
+    tables = read_results(paper, RESULTS)["small"]
+    rows = tuned_rows(paper, "tuned-algorithms", "small", tables)
+    assert [row["method"] for row in rows] == ["FedAvg", "FedProx", "Upcycled", "one gradient step"]
+    assert list(rows[0]) == ["method", "accuracy", "ε published", "ε accounted"]
 
 
 def test_a_choice_at_the_edge_is_told() -> None:
