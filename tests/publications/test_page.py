@@ -90,7 +90,7 @@ def test_a_page_is_filled(written: Path) -> None:
 
 
 def test_a_picture_that_needs_no_run_names_no_size(written: Path) -> None:
-    exact = replace(EXAMPLE, figures=(replace(EXAMPLE.figures[0], exact=True),))
+    exact = replace(EXAMPLE, figures=(replace(EXAMPLE.figures[0], runs=False),))
     shown = [fill("{{ figure curves }}", written.parents[1], paper) for paper in (EXAMPLE, exact)]
     assert ["*Curves. Size `small`.*" in text for text in shown] == [True, False]
     assert shown[1].endswith("*Curves.*")
