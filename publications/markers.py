@@ -177,7 +177,7 @@ def _figure(shown: Shown) -> list[str]:
     return [
         *_pictures(shown.paper, size, figure.name, figure.caption),
         "",
-        f"*{figure.caption} Size `{size}`.*",
+        f"*{figure.caption} Size `{size}`.*" if figure.runs else f"*{figure.caption}*",
     ]
 
 

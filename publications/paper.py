@@ -22,11 +22,13 @@ class PaperFigure:
         name: The file's name.
         caption: What it shows, in a sentence or two.
         draw: Makes it from the tables (`publications.figures` has what most pictures need).
+        runs: Whether it shows runs; the caption of one that does not has no size.
     """
 
     name: str
     caption: str
     draw: Callable[[Tables], matplotlib.figure.Figure]
+    runs: bool = True
 
 
 @dataclass(frozen=True)
