@@ -121,7 +121,7 @@ def _gains_as_stated(tables: Tables) -> Verdict:
             for level in common_levels(tables, plain, wavelet, KEYS):
                 ours = tables.difference(wavelet.at(level), plain.at(level)).by_seed
                 stated = GAINS[name][level[DATASET]][level[SIGMA]] / 100
-                levels.append(Level(f"{name} {level_words(level, 'σ')}", off_by(stated, ours)))
+                levels.append(Level(f"{name} {level_words(level, 'σ')}", off_by(stated, dict(ours))))
     # At 95 % for all numbers of the paper together, however many of them have run
     surely = [
         one for one in levels if abs(one.difference.mean) - one.difference.half_width_at(ALPHA / STATED) > NO_WORSE
