@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import wirelessfl as wfl
 from publications.claims import Claim, Verdict, verdict
 from publications.effects import MissingRuns, ratio
 from publications.figures import COLOURS, GREY, legend_below, new_figure
@@ -16,6 +15,7 @@ from publications.levels import DATASET
 from publications.paper import PaperFigure, PaperTable
 from publications.studies import STUDIES
 from publications.tables import Tables
+from publications.texts import epsilon
 from publications.wavelet_methods import MECHANISM, SIGMA
 from wirelessfl.privacy import element_noise_variance, gaussian_epsilon, haar_weights, inverse_haar, lemma_1_variance
 from wirelessfl.scenario import Scenario
@@ -166,6 +166,10 @@ DENSITY_FIGURE = PaperFigure(
 # --- Algorithm 2 -------------------------------------------------------------------------------------------------
 
 
+_MOST = 1e6
+"""A larger ε is shown as ∞, as everywhere on the page."""
+
+
 def local_steps(scenario: Scenario, samples: int) -> int:
     """Steps of a client in a round."""
     training = scenario.training
@@ -197,7 +201,7 @@ def bound_rows(tables: Tables) -> list[dict[str, Any]]:
         }
         for name, factor in (("plain", largest), ("wavelets", largest * spread)):
             spent = float(gaussian_epsilon(math.sqrt(scenario.rounds) * factor, scenario.privacy.delta))
-            row[f"ε, z = 1, {name}"] = wfl.epsilon_text(spent)
+            row[f"ε, z = 1, {name}"] = epsilon(spent) if spent <= _MOST else "∞"
         rows.append(row)
     return rows
 
