@@ -129,9 +129,12 @@ def _share_limits(panels: Sequence[Axes]) -> None:
 
 
 def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Ends of an axis of accuracies in percent, with a margin."""
-    margin = 0.5 + 0.06 * (values.max() - values.min())
-    return max(0.0, values.min() - margin), min(100.0, values.max() + margin)
+    """Ends of an axis of accuracies in percent, with a margin; all of it where no accuracy is known."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return 0.0, 100.0
+    margin = 0.5 + 0.06 * (known.max() - known.min())
+    return max(0.0, known.min() - margin), min(100.0, known.max() + margin)
 
 
 def draw_sample_curves(tables: Tables) -> Figure:

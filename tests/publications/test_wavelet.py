@@ -250,6 +250,8 @@ def test_axes_of_curves_begin_at_the_lowest_curve_after_a_quarter_of_the_rounds(
     assert panel.get_ylim() == other.get_ylim()
     low, high = panel.get_ylim()
     assert 85 < low < 90 and 99 < high <= 100
+    studies = {"sample": curves(tables.studies["sample"], 0.1, np.nan)}
+    assert draw_sample_curves(replace(tables, studies=studies)).axes[0].get_ylim() == (0, 100)
 
 
 @pytest.mark.slow
