@@ -89,7 +89,7 @@ def _wavelet(unit: str, size: Size) -> Sweep:
 def _wavelet_rates() -> Sweep:
     """The learning rate of every method of Fig. 7 at each σ, for the medium size, whose 3,000 steps bear a smaller one.
 
-    At 0.5, which the base has for the 60 steps of the small size, plain noise loses the model. Eight rounds of twenty
+    At 0.5, which the base has for the 60 steps of the small size, plain noise fails. Eight rounds of twenty
     and one seed choose; Fashion-MNIST and CIFAR-10 take the rates of MNIST.
     """
     halved = {"name": "dynamic", "clip_ratio": 0.5, "multiplier_ratio": 0.5}

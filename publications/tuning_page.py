@@ -36,15 +36,17 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     """
     found = [scores(sweep, method, trials) for method in sweep.methods]
     keys = list(dict.fromkeys(key for method in sweep.methods for key in method.grid))
-    rows = math.ceil(len(keys) / _PANELS)
-    figure, panels = new_figure(math.ceil(len(keys) / rows), rows)
+    panes = _panes(sweep, keys)
+    rows = math.ceil(len(panes) / _PANELS)
+    figure, panels = new_figure(math.ceil(len(panes) / rows), rows)
     places = [axes for row in panels for axes in row]
-    for axes in places[len(keys) :]:
+    for axes in places[len(panes) :]:
         axes.set_visible(False)
-    for axes, key in zip(places, keys, strict=False):
-        for at, tried in enumerate(found):
-            if key in tried[0].values:
-                _draw(axes, key, tried, at, sweep)
+    for axes, (title, key, labels) in zip(places, panes, strict=False):
+        for at, (method, label) in enumerate(labels.items()):
+            if key in found[method][0].values:
+                _draw(axes, key, found[method], at / max(1, len(labels) - 1), COLOURS[at % len(COLOURS)], label)
+        axes.set_title(title, fontsize=8)
         axes.set_xscale("log")
         _mark_values(axes, sorted({one.values[key] for tried in found for one in tried if key in one.values}))
         axes.set_xlabel(sweep.words.get(key, key), fontsize=8)
@@ -60,9 +62,36 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, key: str, tried: Sequence[Score], at: int, sweep: Sweep) -> None:
-    colour, marker = COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)]
-    beside = _APART ** (2 * at / max(1, len(sweep.methods) - 1) - 1)
+def _panes(sweep: Sweep, keys: Sequence[str]) -> list[tuple[str, str, dict[int, str]]]:
+    """Panels: title, key, and the methods with their labels.
+
+    One a key; of more methods than there are colours, one a key and level, in which names end: ``plain, σ = 1``.
+    """
+    names = [method.name for method in sweep.methods]
+    parts = [name.rpartition(", ") for name in names]
+    levels = dict.fromkeys(level for _, _, level in parts)
+    if len(names) <= len(COLOURS) or len(levels) == len(names):
+        return [("", key, dict(enumerate(names))) for key in keys]
+    return [
+        (one, key, {at: name for at, (name, _, level) in enumerate(parts) if level == one})
+        for key in keys
+        for one in levels
+    ]
+
+
+def _draw(axes: Axes, key: str, tried: Sequence[Score], place: float, colour: str, label: str) -> None:
+    """One method.
+
+    Args:
+        axes: Where.
+        key: On the horizontal axis.
+        tried: Its settings.
+        place: Which of the methods, from 0, left of a value, to 1, right of it.
+        colour: Of its points.
+        label: In the legend.
+    """
+    marker = MARKERS[COLOURS.index(colour) % len(MARKERS)]
+    beside = _APART ** (2 * place - 1)
     values = sorted({one.values[key] for one in tried})
     best = [winner([one for one in tried if one.values[key] == value]) for value in values]
     axes.plot(
@@ -81,7 +110,7 @@ def _draw(axes: Axes, key: str, tried: Sequence[Score], at: int, sweep: Sweep) -
         linewidth=1.2,
         marker=marker,
         markersize=3.5,
-        label=sweep.methods[at].name,
+        label=label,
     )
     chosen = winner(tried)
     axes.plot(

@@ -14,6 +14,8 @@ from publications.studies import SIZES, AtEqualEpsilon, AuditOf, PaperStudy, Poi
 from publications.tables import Tables
 from publications.tuning_runs import tuned_studies
 from publications.wavelet_claims import CLAIMS
+from publications.wavelet_convergence import convergence_rows
+from publications.wavelet_lemmas import BOUND_TABLE, DENSITY_FIGURE
 from publications.wavelet_methods import KEYS, MECHANISM, OPTIMIZER, SIGMA, WORDS, gain_rows
 from publications.wavelet_numbers import stated_epsilon_rows
 from publications.wavelet_pictures import PICTURES
@@ -77,7 +79,7 @@ WAVELET = Paper(
             words=WORDS,
         ),
         PaperStudy("client-dynamic", "Dyn-DP-FedAvg (Fig. 10-12)", sizes=SIZES, words=WORDS),
-        PaperStudy("client-literal", "DP-FedAvg-WAV without any clipping of what clients send", words=WORDS),
+        PaperStudy("client-unclipped", "DP-FedAvg-WAV without any clipping", words=WORDS),
         PaperStudy("median", "DP-SGD and DP-SGD-WAV with the median norm (section 6.1)", sizes=SIZES, words=WORDS),
         PaperStudy("client-clip", "DP-FedAvg-WAV at equal accounted ε, by C", sizes=("small",), words=WORDS),
         PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", audits=AUDIT_ONE, words=WORDS),
@@ -98,6 +100,7 @@ WAVELET = Paper(
             _spectrum,
             runs=False,
         ),
+        DENSITY_FIGURE,
         ONE_ROUND_FIGURE,
     ),
     tables=(
@@ -105,6 +108,8 @@ WAVELET = Paper(
         PaperTable("spectrum", "When the transform helps at equal accounted ε", spectrum_rows),
         PaperTable("stated-epsilons", "What the stated ε imply", lambda tables: stated_epsilon_rows()),
         SECTION_TABLE,
+        BOUND_TABLE,
+        PaperTable("convergence", "When accuracies are reached", convergence_rows),
     ),
     setting=SETTING,
     coverage=COVERAGE,

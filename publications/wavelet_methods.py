@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from publications.effects import MissingRuns
-from publications.levels import DATASET, DATASETS, Method, common_levels
+from publications.levels import DATASET, DATASETS, Method, levels_of_any
 from publications.studies import Point
 from publications.tables import Tables
-from publications.wavelet_numbers import GAINS
+from publications.wavelet_numbers import GAINS, SIGMAS
 
 SIGMA, MECHANISM, OPTIMIZER = (
     "training.privacy.noise_multiplier",
@@ -34,7 +34,7 @@ WORDS = {
 }
 
 DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
-DYNAMIC, WEIGHTED = Method("dynamic"), Method("weighted")
+DYNAMIC, WEIGHTED, BASELINE = Method("dynamic"), Method("weighted"), Method("baseline")
 THIRD, FIFTH = Method("third"), Method("fifth")
 DYNAMIC_EQUAL = Method("dynamic-equal")
 FEDAVG, FEDAVG_WAV = (Method("client", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
@@ -54,34 +54,35 @@ ROWS = (
 """Who is improved upon, its runs, those with wavelets as published, and those with wavelets at equal accounted ε."""
 
 
+PAPER_LEVELS = tuple({DATASET: data, SIGMA: sigma} for data in DATASETS for sigma in SIGMAS)
+"""The levels at which the paper states gains."""
+
+NOT_RUN = "not run"
+
+
 def gain_rows(tables: Tables) -> list[dict[str, Any]]:
-    """``gains.csv``: what wavelets gain, in the paper and here, at equal σ and at equal accounted ε."""
-    rows = []
-    for name, plain, wavelet, weighted in ROWS:
-        try:
-            both = common_levels(tables, plain, wavelet, KEYS)
-        except MissingRuns:
-            continue
-        for level in both:
-            rows.append(
-                {
-                    "over": name,
-                    "data": DATASETS[level[DATASET]],
-                    "σ": level[SIGMA],
-                    "paper, points": _paper_gain(name, level),
-                    "here at equal σ": tables.difference(wavelet.at(level), plain.at(level)).text(),
-                    "here at equal accounted ε": _gain(tables, weighted, plain, level),
-                }
-            )
-    return rows
+    """``gains.csv``: every gain that the paper states, and ours at equal σ and at equal accounted ε.
+
+    Raises:
+        MissingRuns: no method has a finished point.
+    """
+    levels_of_any(tables, [method for _, *methods in ROWS for method in methods if method is not None], KEYS)
+    return [
+        {
+            "over": name,
+            "data": DATASETS[level[DATASET]],
+            "σ": level[SIGMA],
+            "paper, points": f"+{GAINS[name][level[DATASET]][level[SIGMA]]:g}",
+            "here at equal σ": _gain(tables, wavelet, plain, level),
+            "here at equal accounted ε": "–" if weighted is None else _gain(tables, weighted, plain, level),
+        }
+        for name, plain, wavelet, weighted in ROWS
+        for level in PAPER_LEVELS
+    ]
 
 
-def _paper_gain(name: str, level: Point) -> str:
-    return f"+{GAINS[name][level[DATASET]][level[SIGMA]]:g}"
-
-
-def _gain(tables: Tables, method: Method | None, plain: Method, level: Point) -> str:
+def _gain(tables: Tables, method: Method, plain: Method, level: Point) -> str:
     try:
-        return tables.difference(method.at(level), plain.at(level)).text() if method else "–"
+        return tables.difference(method.at(level), plain.at(level)).text()
     except MissingRuns:
-        return "–"
+        return NOT_RUN

@@ -70,7 +70,7 @@ def fitted_epsilons(stated: float, steps: int) -> tuple[float, dict[str, float]]
 
 
 def limit_epsilons(stated: float) -> dict[str, float]:
-    """The same for many small batches and the classical conversion ε = ρ + 2√(ρ ln 1/δ), by pocket calculator.
+    """The same for many small batches and the classical conversion ε = ρ + 2√(ρ ln 1/δ), in closed form.
 
     The privacy loss of T steps at a small rate q has ρ = T q² (e^(1/σ²) − 1)/2, so that T and q matter by T q² alone.
     """

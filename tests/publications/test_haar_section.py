@@ -91,7 +91,7 @@ def test_verdicts() -> None:
     assert not {one.outcome for one in fits} & {Outcome.CONFIRMED, Outcome.NOT_TESTED}
 
 
-def test_the_limit_by_pocket_calculator() -> None:
+def test_the_limit_in_closed_form() -> None:
     """ρ = (√(ln 10⁵ + 6.38) − √ln 10⁵)² at σ = 1, and (e^(1/σ²) − 1)/(e − 1) of it elsewhere."""
     log = math.log(1e5)
     rho = (math.sqrt(log + 6.38) - math.sqrt(log)) ** 2

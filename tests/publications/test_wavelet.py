@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from publications.claims import Outcome, judge
 from publications.effects import MissingRuns
+from publications.files import read_rows
 from publications.levels import DATASET
 from publications.studies import STUDIES
 from publications.sweeps import find_sweep
@@ -17,12 +19,15 @@ from publications.tables import AuditRow, CurveRow, RunRow, StudyTable, Tables
 from publications.tuning import scores, winner
 from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET
+from publications.wavelet_claims import STATED
 from publications.wavelet_methods import KEYS, MECHANISM, SIGMA, gain_rows
 from publications.wavelet_numbers import EPSILONS, GAINS, least_epsilon
 from publications.wavelet_pictures import LABELS, draw_accuracy, draw_gains, draw_sample_curves
 from wirelessfl.study import load_study
 
 SEEDS = range(1, 6)
+ROOT = Path(__file__).resolve().parents[2]
+STORED = ROOT / "results" / "papers" / "wavelet-dp-fl"
 ACCURACY = {
     ("sample", "gaussian"): 0.70,
     ("sample", "wavelet"): 0.80,
@@ -69,7 +74,7 @@ def test_verdicts_follow_the_runs(tables: Tables) -> None:
         "DP-SGD-WAV is more accurate than Dyn-DP-SGD.": Outcome.CONFIRMED,
         "DP-Adam and DP-AdaGrad are more accurate with wavelets.": Outcome.NOT_TESTED,
         "DP-FedAvg-WAV is more accurate than DP-FedAvg.": Outcome.CONFIRMED,
-        "The advantage grows with the noise.": Outcome.CONFIRMED,
+        "On MNIST the gain over DP-SGD grows with the noise.": Outcome.CONFIRMED,
         "The gains have the size that is stated.": Outcome.NOT_TESTED,
         "The guarantee is that of DP-SGD and DP-FedAvg with the same multiplier.": Outcome.CONTRADICTED,
         "At equal accounted ε, wavelets make DP-SGD more accurate.": Outcome.CONTRADICTED,
@@ -152,25 +157,101 @@ def test_learning_curves_have_the_line_without_privacy(tables: Tables) -> None:
 def test_gains_are_drawn_with_the_papers_own(tables: Tables) -> None:
     first = draw_gains(tables).axes[0]
     paper = next(line for line in first.lines if line.get_label() == "paper")
-    assert np.asarray(paper.get_ydata()).tolist() == [GAINS["DP-SGD"]["mnist"][sigma] for sigma in ("1", "3")]
+    assert np.asarray(paper.get_ydata()).tolist() == [
+        stated for by_sigma in GAINS["DP-SGD"].values() for stated in by_sigma.values()
+    ]
+    ours = next(line for line in first.lines if line.get_marker() == "o")
+    assert np.asarray(ours.get_xdata(), dtype=float) + 0.15 == pytest.approx([0, 2])  # σ = 1 and 3 of MNIST
     assert first.get_title() == "over DP-SGD"
 
 
 def test_a_size_in_which_one_method_has_not_ended_has_its_other_gains(tables: Tables) -> None:
-    """Plain noise at sample level alone: gains of the client level, and pictures whose legends name what is drawn."""
+    """Plain noise at sample level alone: gains of the client level, and pictures that say what is not there."""
     plain = tuple(one for one in tables.studies["sample"].runs if one.point[MECHANISM] == "gaussian")
     studies = {**tables.studies, "sample": replace(tables.studies["sample"], runs=plain)}
     del studies["weighted"]
     some = replace(tables, studies=studies)
-    assert [row["over"] for row in gain_rows(some)] == ["DP-FedAvg"] * 2 + ["Dyn-DP-FedAvg"] * 2
-    (legend,) = draw_gains(some).legends
+    rows = gain_rows(some)
+    assert len(rows) == STATED == 54
+    run = [row["over"] for row in rows if row["here at equal σ"] != "not run"]
+    assert run == ["DP-FedAvg"] * 2 + ["Dyn-DP-FedAvg"] * 2
+    gains = draw_gains(some)
+    words = {axes.get_title(): [text.get_text() for text in axes.texts] for axes in gains.axes}
+    assert words["over DP-SGD"] == ["not run in this size"] and words["over DP-FedAvg"] == []
+    (legend,) = gains.legends
     assert [text.get_text() for text in legend.get_texts()] == ["paper", "here at equal σ"]
     figure = draw_accuracy(some)
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(LABELS[:3])
-    assert len(figure.axes[0].get_xticks()) == 2
-    with pytest.raises(MissingRuns):
-        draw_gains(Tables({"size": "small"}, {}))
+    shown = [axes for axes in figure.axes if axes.axison]
+    assert [axes.get_title() for axes in shown] == ["SGD, a sample's privacy", "FedAvg, a client's privacy"]
+    assert len(shown[0].get_xticks()) == 2
+    for axes in shown:  # no whole interval is cut off
+        low, high = axes.get_ylim()
+        drawn = np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines])
+        assert 0 <= low < drawn.min() and drawn.max() < high <= 100
+    for make in (draw_gains, draw_accuracy, gain_rows):
+        with pytest.raises(MissingRuns):
+            make(Tables({"size": "small"}, {}))
+
+
+def at_medium(tables: Tables) -> Tables:
+    return replace(tables, about={**tables.about, "size": "medium"})
+
+
+def off_by_a_point(tables: Tables, off: float) -> Tables:
+    """Wavelets that gain what the paper states over DP-SGD, and ``off`` more at σ = 3; nothing else has run."""
+    plain = [one for one in tables.studies["sample"].runs if one.point[MECHANISM] == "gaussian"]
+    runs = []
+    for one in plain:
+        sigma = one.point[SIGMA]
+        gain = GAINS["DP-SGD"]["mnist"][sigma] / 100 + (off if sigma == "3" else 0.0) + 1e-4 * one.seed
+        numbers = {**one.numbers, "test_accuracy": one.numbers["test_accuracy"] + gain}
+        runs.append(replace(one, point={**one.point, MECHANISM: "wavelet"}, numbers=numbers))
+    sample = replace(tables.studies["sample"], runs=(*plain, *runs))
+    return at_medium(replace(tables, studies={"sample": sample}))
+
+
+def test_one_number_that_surely_differs_decides_on_the_stated_gains(tables: Tables) -> None:
+    """Whatever has not run; agreement of some decides nothing, and the small size is not compared."""
+    claim = next(one for one in WAVELET.claims if one.text == "The gains have the size that is stated.")
+    found = judge(claim, off_by_a_point(tables, 0.05))
+    assert found.outcome is Outcome.CONTRADICTED
+    assert found.effect is not None and found.effect.value == pytest.approx(0.05, abs=1e-3)
+    assert "DP-SGD MNIST σ = 3" in found.effect.name and "rounds and local epochs are cut" in found.reason
+    for off in (0.0, 0.0195, -0.0195):
+        agree = judge(claim, off_by_a_point(tables, off))
+        assert agree.outcome is Outcome.NOT_TESTED and "52 of 54 numbers have not run" in agree.reason
+    assert judge(claim, replace(tables, studies={})).outcome is Outcome.NOT_TESTED
+    assert judge(claim, tables).outcome is Outcome.NOT_TESTED
+
+
+@pytest.mark.parametrize(("level", "outcome"), [(0.6, Outcome.CONFIRMED), (0.95, Outcome.CONTRADICTED)])
+def test_wavelets_are_held_against_training_without_privacy(tables: Tables, level: float, outcome: Outcome) -> None:
+    rows = [RunRow({DATASET: "mnist"}, seed, 10, {"test_accuracy": level + 0.001 * seed}) for seed in SEEDS]
+    studies = {**tables.studies, "baseline": StudyTable("baseline", (DATASET,), tuple(rows))}
+    claim = next(one for one in WAVELET.claims if "without privacy" in one.text)
+    assert judge(claim, replace(tables, studies=studies)).outcome is outcome
+    assert judge(claim, tables).outcome is Outcome.NOT_TESTED
+
+
+def test_axes_of_curves_begin_at_the_lowest_curve_after_a_quarter_of_the_rounds(tables: Tables) -> None:
+    """Rounds 2 to 20: what the first four have is cut off, and no axis exceeds 100 %."""
+
+    def curves(table: StudyTable, first: float, last: float) -> StudyTable:
+        points = {tuple(one.point.items()): one.point for one in table.runs}.values()
+        rounds = range(2, 21, 2)
+        means = [first, first, *np.linspace(0.9, last, 8)]
+        rows = [CurveRow(point, at, mean, 0.2, 5) for point in points for at, mean in zip(rounds, means, strict=True)]
+        return replace(table, curves=tuple(rows))
+
+    studies = {"sample": curves(tables.studies["sample"], 0.1, 0.99)}
+    (panel, other) = (axes for axes in draw_sample_curves(replace(tables, studies=studies)).axes if axes.axison)
+    assert panel.get_ylim() == other.get_ylim()
+    low, high = panel.get_ylim()
+    assert 85 < low < 90 and 99 < high <= 100
+    studies = {"sample": curves(tables.studies["sample"], 0.1, np.nan)}
+    assert draw_sample_curves(replace(tables, studies=studies)).axes[0].get_ylim() == (0, 100)
 
 
 @pytest.mark.slow
@@ -198,3 +279,49 @@ def test_medium_takes_the_rates_that_won() -> None:
         ):
             name = "plain" if noise == "gaussian" else noise
             assert rate == rates[f"{name}, σ = {sigma:g}"]
+
+
+PAGE = (ROOT / "docs" / "papers" / "wavelet-dp-fl.md").read_text("utf-8")
+
+
+def stored_gains(size: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """(ours, paper's) by method and data set, in the order of σ."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in read_rows(STORED / size / "gains.csv"):
+        found.setdefault((row["over"], row["data"]), []).append((row["here at equal σ"], row["paper, points"]))
+    return found
+
+
+def test_the_gains_in_the_text_are_the_stored_ones() -> None:
+    medium, small = stored_gains("medium"), stored_gains("")
+    text = " ".join(PAGE.split())
+    sgd = [one.removesuffix(" points").split(" ± ") for one, _ in medium["DP-SGD", "MNIST"]]
+    (first, second, third), (low, middle, high) = zip(*sgd, strict=True)
+    stated = [paper.removeprefix("+") for _, paper in medium["DP-SGD", "MNIST"]]
+    assert f"{first}, {second} and {third} points at σ = 1, 1.5 and 3" in text
+    assert f"±{low}, ±{middle} and ±{high}); the paper has {stated[0]}, {stated[1]} and {stated[2]}." in text
+    for data in ("MNIST", "Fashion-MNIST"):
+        ours = [one.split(" ")[0] for one, _ in medium["DP-FedAvg", data]]
+        paper = [one.removeprefix("+") for _, one in medium["DP-FedAvg", data]]
+        assert f"{ours[0]}, {ours[1]} and {ours[2]}" in text and f"{paper[0]}, {paper[1]} and {paper[2]}" in text
+    times = [float(one.split(" ")[0]) / float(paper) for one, paper in small["DP-SGD", "MNIST"]]
+    assert "they are {:.1f}, {:.1f} and {:.1f} times the paper's".format(*times) in text
+
+
+def test_what_the_text_says_of_epsilons_and_rounds() -> None:
+    for size in ("", "medium"):
+        rows = [row for row in read_rows(STORED / size / "client.csv") if row[MECHANISM] == "wavelet"]
+        assert rows and all(4000 < float(row["epsilon_accounted"]) < np.inf for row in rows)
+        for row in read_rows(STORED / size / "convergence.csv"):
+            own, plain = (
+                row[f"{who}, 95 % of {whose} last accuracy"] for who, whose in (("wavelets", "their"), ("plain", "its"))
+            )
+            assert int(own) <= int(plain)
+    dynamic = read_rows(STORED / "dynamic.csv")
+    assert len(dynamic) == 5
+    assert all(float(row["epsilon_accounted"]) > float(row["epsilon_published"]) for row in dynamic)
+    assert {row["epsilon_accounted"] for row in read_rows(STORED / "client-unclipped.csv")} == {"inf"}
+    sweep = find_sweep("wavelet-dp-fl", "rates", "medium")
+    rounds = yaml.safe_load((STUDIES / "wavelet-dp-fl" / "medium" / "sample.yaml").read_text("utf-8"))["set"]["rounds"]
+    assert (sweep.change["rounds"], rounds, len(sweep.seeds), sweep.budget) == (8, 20, 1, 4)
+    assert "after 8 of the 20 rounds and has one seed" in " ".join(PAGE.split())
