@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ import wirelessfl as wfl
 from publications.effects import MissingRuns
 from publications.figures import (
     AXES_OF,
+    COLOURS,
+    GREY,
     accuracy_axis,
     draw_curves,
     draw_paper,
@@ -19,6 +22,7 @@ from publications.figures import (
     legend_below,
     new_figure,
     norm_axis,
+    note,
 )
 from publications.levels import DATASET, DATASETS, Level, Method, draw_levels, levels_of
 from publications.moo_methods import (
@@ -33,11 +37,13 @@ from publications.moo_methods import (
 )
 from publications.moo_numbers import EPSILONS, NON_PRIVATE, TABLE_III
 from publications.moo_rates import NORM, draw_norms_of_rates, draw_rates
+from publications.moo_table import diverged_runs, has_run
 from publications.paper import Coverage, PaperFigure, Setting
 from publications.tables import Tables
 from wirelessfl.scenario import Scenario
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LARGEST = "largest_clipping_norm"
@@ -69,7 +75,7 @@ def draw_norms(tables: Tables) -> Figure:
     figure, panels = new_figure(2, share_y=False)
     names = ((MOO, ""), (MOO_STEP, ", once a step"), (MOO_PRIVATE, ", private"))
     for axes, metric, title in zip(panels[0], (NORM, LARGEST), ("mean over clients", "largest client"), strict=True):
-        drawn = 0
+        drawn, beyond = 0, []
         for method, words in names:
             table = tables.studies.get(method.study)
             if table is None:
@@ -79,17 +85,28 @@ def draw_norms(tables: Tables) -> Figure:
                 for one in (EPSILONS[0], EPSILONS[-1])
                 if table.curve(point := {DATASET: "mnist", EPSILON: one}, metric)
             ]
-            if lines:
-                draw_curves(axes, table, lines, metric, first_colour=drawn)
-                drawn += len(lines)
-        if not drawn:
+            held = [(label, point) for label, point in lines if not diverged_runs(tables, method, point)]
+            left = [(label, table.curve(point, metric)) for label, point in lines if (label, point) not in held]
+            beyond += [f"{label}: {_power(max(row.mean for row in curve))}" for label, curve in left]
+            if held:
+                draw_curves(axes, table, held, metric, first_colour=drawn)
+            drawn += len(lines)
+        if not axes.lines:
             raise MissingRuns("no study has followed the norm")
         axes.set_title(title, fontsize=8)
         norm_axis(axes)
+        if beyond:  # above the curves, which begin at the norm that all start from
+            axes.set_ylim(top=1.4 * axes.get_ylim()[1])
+            told = "\n".join(["diverged, C beyond the axis:", *beyond])
+            axes.text(0.98, 0.97, told, transform=axes.transAxes, ha="right", va="top", fontsize=7, color=GREY)
         axes.xaxis.get_major_locator().set_params(integer=True)
     panels[0][0].set_ylabel(AXES_OF[NORM][0], fontsize=8)
     legend_below(figure, panels[0][0], columns=3)
     return figure
+
+
+def _power(value: float) -> str:
+    return f"$10^{{{math.floor(math.log10(value))}}}$"
 
 
 # --- accuracy --------------------------------------------------------------------------------------------------------
@@ -109,7 +126,7 @@ def draw_table_iii(tables: Tables) -> Figure:
             draw_levels(axes, tables, lines, levels)
         else:
             draw_levels(axes, tables, lines, levels, stated)
-        axes.set_ylim(0, 100)
+        axes.set_ylim(-3, 103)  # markers at 0 % are whole
         axes.set_title(title, fontsize=8)
         axes.set_xlabel("ε", fontsize=8)
     accuracy_axis(panels[0][0])
@@ -135,9 +152,10 @@ def draw_learning(tables: Tables) -> Figure:
             baseline = tables.study("baseline")
             draw_reference(axes, baseline, "without privacy", {DATASET: "mnist"})
             drawn = max(drawn, baseline.curve({DATASET: "mnist"})[-1].round)
-        after = 1.04 * drawn
-        draw_paper(axes, [after] * len(METHODS), [one["mnist"][epsilon] for one in TABLE_III.values()])
-        draw_paper(axes, [after], [NON_PRIVATE["mnist"]], label="_")
+        _draw_stated(axes, tables, drawn, epsilon)
+        lost = [name for name, (published, _) in METHODS.items() if diverged_runs(tables, published, level)]
+        if lost:
+            note(axes, f"diverged: {', '.join(lost)}")
         axes.set_title(f"{DATASETS['mnist']}, ε = {epsilon}", fontsize=8)
         axes.set_ylim(0, 100)
     accuracy_axis(panels[0][0])
@@ -145,36 +163,53 @@ def draw_learning(tables: Tables) -> Figure:
     return figure
 
 
+def _draw_stated(axes: Axes, tables: Tables, last: int, epsilon: str) -> None:
+    """The paper's numbers right of the last round, each in the colour of its method and beside the one before."""
+    for at, (name, (published, _)) in enumerate(METHODS.items()):
+        if has_run(tables, published):
+            place, value = last * (1.04 + 0.025 * at), TABLE_III[name]["mnist"][epsilon]
+            draw_paper(axes, [place], [value], label="_")
+            axes.lines[-1].set_markeredgecolor(COLOURS[at % len(COLOURS)])
+    draw_paper(axes, [last * (1.04 + 0.025 * len(METHODS))], [NON_PRIVATE["mnist"]], label="_")
+    axes.lines[-1].set_markeredgecolor(GREY)
+    axes.set_xticks([one for one in axes.get_xticks() if 0 < one <= last])
+    draw_paper(axes, [], [])  # one entry of the legend for all of them
+
+
 FIGURES = (
     PaperFigure(
         "table-iii",
         "Table III: test accuracy after the last round with 95 % intervals over seeds, at equal published ε (left) "
         "and at equal accounted ε (right); open diamonds: the paper's own numbers after 200 rounds. DP-FedAvg's ε is "
-        "a client's and stands on the left only.",
+        "a client's and stands on the left only. 0 % are runs that diverged; intervals are cut at 0 and 100 %.",
         draw_table_iii,
     ),
     PaperFigure(
         "learning",
-        "Test accuracy over the rounds on MNIST at equal published ε, with 95 % bands; dashed: without privacy; open "
-        "diamonds: the paper's numbers, after its 200 rounds. Runs that diverged have no curve.",
+        "Test accuracy over the rounds on MNIST at equal published ε, with 95 % bands, cut at 0 and 100 %; dashed: "
+        "without privacy; open diamonds: the paper's numbers after its 200 rounds, in the colour of the method. A "
+        "method of which a run diverged has no curve there.",
         draw_learning,
     ),
     PaperFigure(
         "norms",
         "The norm C over the rounds on MNIST, at the largest and the least ε: mean over clients (left), and that of "
-        "the client where it is largest (right). A curve ends in the round in which its model is lost.",
+        "the client where it is largest (right). Where a run diverged there is no curve, and the panel says how large "
+        "C became.",
         draw_norms,
     ),
     PaperFigure(
         "rates",
-        "MOO over κ and η_C on MNIST at ε = 1.64, one panel a form: mean accuracy on validation samples after the last "
-        "round with 95 % intervals. A ring is what was chosen or, in "
-        "sizes that do not choose, the best; the seeds are those of no other study.",
+        "MOO over κ and η_C on MNIST at ε = 1.64, a panel for each form that has run in this size: mean accuracy on "
+        "validation samples after the last round, with 95 % intervals (cut at 0 and 100 %) where there are several "
+        "seeds. 0 % are runs that diverged. A ring is what was chosen or, in sizes that do not choose, the best; the "
+        "seeds are those of no other study.",
         draw_rates,
     ),
     PaperFigure(
         "rates-norm",
-        "The mean C over the rounds in the same runs, for each κ at the middle η_C.",
+        "The mean C over the rounds in the same runs, for each κ at the middle η_C. A curve that ends early is of runs "
+        "that diverged.",
         draw_norms_of_rates,
     ),
 )

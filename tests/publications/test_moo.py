@@ -20,11 +20,11 @@ from publications.figures import norm_axis
 from publications.levels import DATASET
 from publications.long_table import long_table
 from publications.moo import MULTI_OBJECTIVE
-from publications.moo_claims import table_iii_rows
 from publications.moo_methods import EPSILON, KAPPA, MECHANISM, METHODS, NORM_RATE
 from publications.moo_numbers import TABLE_III
 from publications.moo_page import largest_norm, mean_norm
 from publications.moo_rates import CHOOSING, RATES, best_rates, draw_rates, rates_rows
+from publications.moo_table import table_iii_rows
 from publications.results import read_results
 from publications.tables import RunRow, StudyTable, Tables, value_of
 from wirelessfl.learning import Population
