@@ -191,7 +191,7 @@ def stated_lead(data: str, epsilon: str) -> float:
 
 
 def _leads(tables: Tables) -> Verdict:
-    if tables.about["size"] != "full":
+    if tables.about["size"] != "full" or not has_run(tables, MOO):
         return not_tested(NEEDED)
     levels = []
     for level in all_levels(tables, MOO, KEYS):
