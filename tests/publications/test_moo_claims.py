@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from publications.catalogue import find_paper, study_file
@@ -130,9 +131,9 @@ def test_each_number_of_the_paper_has_the_colour_of_its_method() -> None:
         studies[name] = replace(table, curves=tuple(CurveRow(point, 5, 0.5, 0.6, 5) for point in more))
     for axes in draw_learning(replace(tables, studies=studies)).axes:
         lines = {line.get_label(): line.get_color() for line in axes.lines if line.get_marker() != "D"}
-        diamonds = [line for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata(orig=False)) == 1]
+        diamonds = [line for line in axes.lines if line.get_marker() == "D" and np.size(line.get_xdata()) == 1]
         assert [line.get_markeredgecolor() for line in diamonds[: len(METHODS)]] == [lines[name] for name in METHODS]
-        places = [float(line.get_xdata(orig=False)[0]) for line in diamonds]
+        places = [np.asarray(line.get_xdata(), dtype=float).item() for line in diamonds]
         assert len(set(places)) == len(places) == len(METHODS) + 1
         assert max(axes.get_xticks()) <= 5
 

@@ -20,6 +20,7 @@ from publications.tuning_runs import tuned_point
 from wirelessfl.privacy import Statement
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.mechanism import GradientNoise, MooClip
+from wirelessfl.scenario.partition import ClassesPartition
 from wirelessfl.study import load_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,7 +185,7 @@ def test_settings_in_words(size: Size) -> None:
     words = {one.name: one.ours.get(size, "") for one in SETTING}
     one = scenario("moo", size)
     partition = one.data.partition
-    assert partition.scheme == "classes"
+    assert isinstance(partition, ClassesPartition)
     assert words["division"] == f"{partition.classes_per_client} of 10 classes a client"
     assert re.match(rf"{one.training.optimizer.lr:g}\b", words["learning rate"])
     assert words["training samples"].startswith(f"{one.data.limit or 60_000:,}")
