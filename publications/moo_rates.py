@@ -89,6 +89,7 @@ def draw_rates(tables: Tables) -> Figure:
         _draw_accuracy(axes, sweep, marked_rates(tables, sweep)[1])
         axes.set_title(RATES[sweep.name][1], fontsize=8)
     accuracy_axis(panels[0][0])
+    panels[0][0].set_ylim(-3, 103)  # markers at 0 % are whole
     panels[0][0].set_ylabel("validation accuracy (%)", fontsize=8)
     legend_below(figure, panels[0][0])
     return figure

@@ -20,49 +20,22 @@ from publications.figures import norm_axis
 from publications.levels import DATASET
 from publications.long_table import long_table
 from publications.moo import MULTI_OBJECTIVE
-from publications.moo_claims import table_iii_rows
 from publications.moo_methods import EPSILON, KAPPA, MECHANISM, METHODS, NORM_RATE
 from publications.moo_numbers import TABLE_III
 from publications.moo_page import largest_norm, mean_norm
 from publications.moo_rates import CHOOSING, RATES, best_rates, draw_rates, rates_rows
+from publications.moo_table import table_iii_rows
 from publications.results import read_results
 from publications.tables import RunRow, StudyTable, Tables, value_of
+from tests.publications.moo_runs import made_up_tables
 from wirelessfl.learning import Population
 from wirelessfl.scenario.mechanism import GradientNoise, MooClip
 from wirelessfl.study import load_study
 
-ACCURACY = {
-    ("sample", "gaussian"): 0.70,
-    ("sample", "wavelet"): 0.80,
-    ("client", ""): 0.60,
-    ("dynamic", ""): 0.71,
-    ("tempered", ""): 0.68,
-    ("moo", ""): 0.75,
-    ("moo-private", ""): 0.70,
-    ("weighted", ""): 0.40,
-    ("dynamic-equal", ""): 0.66,
-}
-
 
 @pytest.fixture
 def tables() -> Tables:
-    studies = {}
-    for name in dict.fromkeys(study for study, _ in ACCURACY):
-        runs = []
-        for (study, mechanism), accuracy in ACCURACY.items():
-            for epsilon, fall in (("6.38", 0.0), ("1.64", 0.1)):
-                for seed in range(1, 6):
-                    noise = 0.002 * np.cos(17 * seed + len(study) + len(mechanism) + fall)
-                    numbers = {
-                        "test_accuracy": accuracy - fall + 0.01 * seed + noise,
-                        "epsilon_published": float(epsilon),
-                        "epsilon_accounted": np.inf if study == "moo" or mechanism == "wavelet" else float(epsilon),
-                    }
-                    point = {DATASET: "mnist", EPSILON: epsilon} | ({MECHANISM: mechanism} if mechanism else {})
-                    if study == name:
-                        runs.append(RunRow(point, seed, 10, numbers))
-        studies[name] = StudyTable(name, tuple(runs[0].point), tuple(runs))
-    return Tables({"size": "small", "runs": {name: len(one.runs) for name, one in studies.items()}}, studies)
+    return made_up_tables()
 
 
 def test_verdicts_follow_the_runs(tables: Tables) -> None:

@@ -1,0 +1,200 @@
+"""Numbers in the text of the page on multi-objective clipping, and settings in words, follow from what is stored."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from publications.catalogue import find_paper, study_file
+from publications.levels import DATASET, Method
+from publications.moo_claims import stated_lead
+from publications.moo_methods import DP_SGD, DYNAMIC, EPSILON, KAPPA, MECHANISM, MOO, MOO_PRIVATE, NORM_RATE, TEMPERED
+from publications.moo_numbers import DATA, EPSILONS, TABLE_III
+from publications.moo_page import SETTING
+from publications.moo_table import all_numbers_rows, diverged_runs
+from publications.results import judge_all, read_results
+from publications.studies import SIZES, Size
+from publications.tuning_runs import tuned_point
+from wirelessfl.privacy import Statement
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.mechanism import GradientNoise, MooClip
+from wirelessfl.scenario.partition import ClassesPartition
+from wirelessfl.study import load_study
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER = find_paper("moo-adaptive-clipping")
+RESULTS = read_results(PAPER, ROOT / "results")
+TEXT = " ".join((ROOT / "docs" / "papers" / "moo-adaptive-clipping.md").read_text(encoding="utf-8").split())
+
+
+def mnist(method: Method, epsilon: str, size: Size) -> list[float]:
+    """Accuracies of a method in percent, by seed."""
+    study, where = method.at({DATASET: "mnist", EPSILON: epsilon})
+    return [100 * one for one in RESULTS[size].study(study).by_seed("test_accuracy", where).values()]
+
+
+def mean(method: Method, epsilon: str, size: Size) -> float:
+    """Mean accuracy of a method in percent."""
+    values = mnist(method, epsilon, size)
+    return sum(values) / len(values)
+
+
+def effect(start: str) -> float:
+    """The effect in points of the claim that begins so, in the small size."""
+    found = [one for one in judge_all(PAPER, {"small": RESULTS["small"]}) if one.claim.text.startswith(start)]
+    assert len(found) == 1 and found[0].verdict.effect is not None
+    return 100 * found[0].verdict.effect.value
+
+
+def scenario(study: str, size: Size) -> Scenario:
+    """The first scenario of a study."""
+    return load_study(study_file(PAPER, size, PAPER.study(study))).runs[0].scenario
+
+
+def test_what_the_learning_rate_does_in_the_larger_sizes() -> None:
+    ends = [*mnist(DP_SGD, "1.64", "medium"), *mnist(Method("sample-once"), "1.64", "full")]
+    assert {f"{one:.1f}" for one in ends} == {"11.3"}
+    assert "with 11.3 % in every run of the medium and the full size" in TEXT
+    seeds = [f"{one:.1f}" for one in mnist(DP_SGD, "3.61", "medium")]
+    assert f"the three seeds of the medium size end at {seeds[0]}, {seeds[1]} and {seeds[2]} %" in TEXT
+    steps = {}
+    for size in ("medium", "full"):
+        one = scenario("sample", size)
+        assert one.training.epochs is not None
+        steps[size] = one.rounds * one.training.epochs * 60_000 // one.clients.count // one.training.batch_size
+    assert f"{steps['medium']:,} steps a client in the medium and {steps['full']:,} in the full size" in TEXT
+
+
+def test_what_the_page_on_wavelets_tuned() -> None:
+    wavelets = find_paper("wavelet-dp-fl")
+    table = read_results(wavelets, ROOT / "results")["medium"].study("sample")
+    sigma, rate = "training.privacy.noise_multiplier", "training.optimizer.lr"
+    level = {DATASET: "mnist", sigma: 3}
+    plain, wavelet = (table.points({**level, MECHANISM: noise})[0] for noise in ("gaussian", "wavelet"))
+    accuracy = 100 * float(table.band("test_accuracy", plain).mean[0])
+    assert f"at σ = 3 it chose {plain[rate]} for plain noise, with which DP-SGD ends at {accuracy:.1f} %" in TEXT
+    assert f"and {wavelet[rate]} for wavelet noise" in TEXT
+    one = load_study(study_file(wavelets, "medium", wavelets.study("sample"))).runs[0].scenario
+    assert one.rounds * (one.training.epochs or 1) * 600 // one.training.batch_size == 3000
+    assert one.model.name == scenario("sample", "medium").model.name == "cnn_mnist"
+    assert one.data.partition.scheme == "iid"
+
+
+def test_the_small_size_in_short() -> None:
+    assert f"starting norm by {effect('MOO is more accurate than DP-SGD with'):.2f} points" in TEXT
+    assert f"ahead of it by {-effect('DP-FL with MOO is the most accurate'):.1f} points" in TEXT
+    tuned = effect("All tuned alike, at published ε = 3.61, MOO is more accurate than DP-SGD")
+    assert f"ahead of DP-SGD by {tuned:.3f} points, {tuned * 100:.0f} of 10,000 images" in TEXT
+    assert f"the second was ahead by {effect('MOO whose norm follows every sample'):.1f} points" in TEXT
+    table = RESULTS["small"].study("tuned-clipping")
+    ends = {
+        name: 100 * float(table.band("test_accuracy", tuned_point(PAPER.name, "clipping", "small", name)).mean[0])
+        for name in ("dynamic DP", "tempered sigmoid", "DP-SGD")
+    }
+    told = "end at {dynamic DP:.1f} and {tempered sigmoid:.1f} %, DP-SGD at {DP-SGD:.1f} %"
+    assert told.format_map(ends) in TEXT
+    sweep = RESULTS["small"].study("rates")
+    at = [sweep.band("validation_accuracy", {KAPPA: 0.1, NORM_RATE: rate}) for rate in (0.001, 0.01)]
+    falls = [100 * float(one.mean[0]) for one in at]
+    assert f"validation accuracy falls from {falls[0]:.1f} to {falls[1]:.1f} %" in TEXT
+    for epsilon in EPSILONS:
+        equal = ("tempered", "dynamic-equal", "moo-private")
+        others = [DP_SGD, *(Method(name) for name in equal)]
+        assert mean(Method("weighted"), epsilon, "small") < min(mean(one, epsilon, "small") for one in others)
+
+
+def test_the_medium_size_in_short() -> None:
+    for method in (DP_SGD, DYNAMIC, MOO_PRIVATE):
+        assert {f"{one:.1f}" for one in mnist(method, "1.64", "medium")} == {"11.3"}
+    assert f"tempered sigmoids end at {mean(TEMPERED, '1.64', 'medium'):.1f} %" in TEXT
+    for epsilon in ("6.38", "3.61"):
+        pairs = zip(mnist(MOO_PRIVATE, epsilon, "medium"), mnist(DP_SGD, epsilon, "medium"), strict=True)
+        assert all(ours > theirs for ours, theirs in pairs)
+    tables = RESULTS["medium"]
+    for method in (MOO, Method("moo-step")):
+        lost = diverged_runs(tables, method)
+        assert len(lost) == 3 and {(run.point[EPSILON], run.rounds) for run in lost} == {("1.64", 5)}
+        assert {f"{run.numbers['epsilon_published']:.2f}" for run in lost} == {"0.68"}
+    assert "all three runs end in round 5 of 25, have then spent 0.68 of 1.64, and count as 0 %" in TEXT
+
+
+def test_the_sweep_of_the_medium_size_chooses_nothing() -> None:
+    sweep = RESULTS["medium"].study("rates")
+    least, *others = sweep.levels(NORM_RATE)
+    found: dict[str, set[str]] = {}
+    for run in sweep.runs:
+        found.setdefault(run.point[NORM_RATE], set()).add(f"{100 * run.numbers['validation_accuracy']:.1f}")
+    assert found == {least: {"11.3"}, **{rate: {"0.0"} for rate in others}}
+    assert f"At η_C = {others[0]} and {others[1]} every run diverges" in TEXT
+    assert f"at {least}, the least that was tried, all three end at chance, 11.3 %" in TEXT
+    privacy = scenario("moo", "medium").training.privacy
+    assert isinstance(privacy, GradientNoise) and isinstance(privacy.clipping, MooClip)
+    ours = privacy.clipping.lr
+    assert f"the one that follows from the small size, {ours:g}, which lies where the sweep diverges" in TEXT
+    assert float(others[0]) < ours < float(others[1])
+
+
+def test_only_moo_on_raw_gradients_diverges() -> None:
+    """As the coverage says of *more stable training*."""
+    found = {name for tables in RESULTS.values() for name in tables.studies if any(diverged_runs(tables, Method(name)))}
+    assert found == {"moo", "moo-step", "rates"}
+
+
+def test_the_papers_size_in_short() -> None:
+    once = (Method("moo-once"), Method("sample-once"))
+    moo, plain = ([mnist(method, epsilon, "full")[0] for epsilon in EPSILONS] for method in once)
+    stated = [TABLE_III["DP-FL w/ MOO"]["mnist"][epsilon] for epsilon in EPSILONS]
+    told = "MOO ends at {:.1f}, {:.1f} and {:.1f} %, the paper has {:.1f}, {:.1f} and {:.1f} %"
+    assert told.format(*moo, *stated) in TEXT
+    behind = [ours - theirs for ours, theirs in zip(moo, plain, strict=True)]
+    assert f"is {behind[0] + 1e-9:.1f} and {behind[1]:.1f} points behind at the two larger ε" in TEXT
+
+
+def test_the_lead_of_wavelets_is_not_in_the_paper() -> None:
+    leads = [stated_lead(data, epsilon) for data in DATA for epsilon in EPSILONS]
+    assert sum(lead > 0 for lead in leads) == 8
+    for epsilon, ahead in (("6.38", True), ("3.61", True), ("1.64", False)):
+        numbers = [TABLE_III[name]["mnist"][epsilon] for name in ("DP-FL w/ Tempered Sigmoid", "FL w/ DP-SGD-WAV")]
+        assert (numbers[0] > numbers[1]) is ahead
+
+
+def test_so_many_numbers_have_no_run() -> None:
+    missing = set()
+    for row in all_numbers_rows(RESULTS["small"]):
+        absent = [epsilon for epsilon in EPSILONS if row[f"here, ε = {epsilon}"] == "not run"]
+        missing |= {(row["method"], row["data"], epsilon) for epsilon in absent}
+    assert {(data, epsilon) for _, data, epsilon in missing} == {
+        (data, epsilon) for data in ("Fashion-MNIST", "CIFAR-10") for epsilon in ("6.38", "1.64")
+    }
+    assert f"{len(missing)} of the 54 have no run of any size" in TEXT
+    for row in all_numbers_rows(RESULTS["medium"]):
+        assert row["data"] == "MNIST" or all(row[f"here, ε = {epsilon}"] == "not run" for epsilon in EPSILONS)
+    assert not any(RESULTS["full"].studies[name].runs for name in ("sample", "moo") if name in RESULTS["full"].studies)
+
+
+def test_the_audit_of_dynamic_dp() -> None:
+    (audit,) = RESULTS["small"].study("dynamic").audits
+    shown = f"at least {audit.epsilon_empirical:.2f} at a published {audit.epsilon_published:.2f}"
+    assert shown in TEXT and f"and {audit.epsilon_accounted:.2f} are accounted" in TEXT
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_settings_in_words(size: Size) -> None:
+    words = {one.name: one.ours.get(size, "") for one in SETTING}
+    one = scenario("moo", size)
+    partition = one.data.partition
+    assert isinstance(partition, ClassesPartition)
+    assert words["division"] == f"{partition.classes_per_client} of 10 classes a client"
+    assert re.match(rf"{one.training.optimizer.lr:g}\b", words["learning rate"])
+    assert words["training samples"].startswith(f"{one.data.limit or 60_000:,}")
+    assert words["accountant"].startswith(str(Statement(delta=1e-5).accountant).upper())
+    used = {run.scenario.data.dataset.name for run in load_study(study_file(PAPER, size, PAPER.study("moo"))).runs}
+    assert ("CIFAR-10" in words["data sets"]) is ("cifar10" in used)
+
+
+def test_runs_diverge_or_stay_at_chance() -> None:
+    """In these words: nothing runs away, and no model is lost."""
+    captions = " ".join(figure.caption for figure in PAPER.figures)
+    assert not re.search(r"model[^.]{0,30}\blost|runs away|loses the model", f"{TEXT} {captions}")
