@@ -59,11 +59,11 @@ class Places:
             MissingDataError: No such folder is there, with the places that were looked at.
             DataError: No such file is, or the system refuses the name.
         """
-        candidates = self.candidates(name)
         further = _shipped(name) if key in (CHANNEL_FILE, LINK_LOG) else ()
         try:
+            candidates = self.candidates(name)
             found = next((path for path in (*candidates, *further) if path.exists()), None)
-        except (OSError, ValueError) as error:  # a name that is too long, or one with a null character
+        except (OSError, ValueError, RuntimeError) as error:  # too long, with a null character, or of nobody's home
             why = getattr(error, "strerror", None) or error
             raise DataError(f"{key}: {name[:_LONGEST_NAME]}... cannot be read: {why}") from error
         if found is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +171,10 @@ def test_a_run_with_several_cells_is_not_recorded_well_enough(tmp_path: Path) ->
 def test_more_rounds_than_are_recorded_are_refused(tmp_path: Path) -> None:
     """They were cut without a word."""
     recording = open_recording(recorded_run(small(rounds=2), tmp_path / "x"))
-    with pytest.raises(ScenarioError, match=r"--set: rounds: found 9; allowed: at most 2"):
+    with pytest.raises(ScenarioError, match=r"--set: rounds: found 9; allowed: 1 to 2"):
         changed_scenario(recording, ["rounds=9"])
+    with pytest.raises(ScenarioError, match=r"--set: rounds: found 1; allowed: 2 to 2"):
+        changed_scenario(replace(recording, first=2), ["rounds=1"])
     assert changed_scenario(recording, ["rounds=1"]).scenario.rounds == 1
 
 

@@ -356,7 +356,7 @@ def test_what_is_neither_run_nor_study(study: Path, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="not an HDF5 file"):
         report_html([tmp_path])
     (tmp_path / "study.json").write_text("{")
-    with pytest.raises(InputError, match=r"the study has not ended and has no table yet; go on with resume=True$"):
+    with pytest.raises(InputError, match=r"found no study\.parquet, .* go on with resume=True$"):
         report_html([tmp_path])
     shutil.copy(study / "study.parquet", tmp_path)
     with pytest.raises(InputError, match="no readable study"):

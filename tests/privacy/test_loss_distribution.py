@@ -47,6 +47,7 @@ CASES = [
     (SampledGaussian(1.0, 1e-4), 2.0**-10, 2, 0.5),  # epsilon 0
     (SampledGaussian(1.0, 0.03), 2.0**-9, 2, 1e-30),  # an infinite loss is likelier
     (SampledGaussian(0.1, 0.5), 2.0**-5, 20, 1e-5),  # losses above 745, whose weights vanish
+    (SampledGaussian(1.0, 0.03), 0.0013, 50, 1e-5),  # sums of the spacing are rounded
 ]
 
 
@@ -82,6 +83,14 @@ def test_the_cases_have_sparse_and_dense_infinite_and_zero_ones() -> None:
     assert kinds == {SparsePLDPmf, DensePLDPmf}
     assert 0.0 in epsilons
     assert math.inf in epsilons
+
+
+@pytest.mark.parametrize("rate", [1 - 2.0**-53, 1 - 3e-16, 1 - 8e-16])
+@pytest.mark.parametrize("exchange", [False, True])
+def test_a_rate_next_to_one_is_one(rate: float, exchange: bool) -> None:
+    """The library raises there, and arrays had NaN."""
+    found, most = (losses_of_a_step(SampledGaussian(0.3, one, exchange), 2.0**-7) for one in (rate, 1.0))
+    assert epsilon_at(found.composed(3), 1e-5) == epsilon_at(most.composed(3), 1e-5) < math.inf
 
 
 def test_no_sampling_is_the_closed_form() -> None:

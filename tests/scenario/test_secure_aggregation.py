@@ -65,6 +65,9 @@ def test_contradictions(uplink: str, clients: str, message: str) -> None:
         ("protocol: secagg", "{count: 13}", 14),  # ⌊2 · 20/3⌋ + 1 of 20
         ("protocol: secagg, threshold: 11", "{fraction: 0.5}", 11),
         ("neighbours: 8, threshold: 6", "{count: 5}", 6),
+        ("neighbours: 8", "{count: 4}", 5),  # more than half of the 9 holders
+        ("protocol: secagg_plus", "{count: 1}", 2),
+        ("protocol: pairwise_prf", "{count: 1}", 2),
     ],
 )
 def test_a_round_that_begins_with_fewer_clients_than_unmask_it(uplink: str, wait_for: str, least: int) -> None:

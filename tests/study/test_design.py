@@ -246,6 +246,28 @@ def test_overrides_are_refused_like_files(tmp_path: Path, override: str, words: 
     assert words in refusal(tmp_path, LINE_1 + axes, [override])
 
 
+def test_files_beside_the_base_are_in_the_ids_wherever_the_study_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started from elsewhere, a study did not find them, and kept the runs of other files."""
+    (tmp_path / "mine").mkdir()
+    base = {**BASE, "faults": {"availability": {"model": "recorded", "file": "who.csv"}}}
+    (tmp_path / "mine" / "base.yaml").write_text(dump_yaml(base))
+    (tmp_path / "mine" / "s.yaml").write_text("base: base.yaml\nseeds: 2\n")
+
+    def ids(folder: Path, path: str) -> list[str]:
+        monkeypatch.chdir(folder)
+        return [run.id for run in load_study(path).runs]
+
+    (tmp_path / "mine" / "who.csv").write_text("one")
+    one = ids(tmp_path, "mine/s.yaml")
+    assert one == ids(tmp_path / "mine", "s.yaml")
+    (tmp_path / "who.csv").write_text("not this one")
+    assert ids(tmp_path, "mine/s.yaml") == one
+    (tmp_path / "mine" / "who.csv").write_text("other")
+    assert not set(ids(tmp_path, "mine/s.yaml")) & set(one)
+
+
 def test_an_override_changes_one_value_of_an_axis() -> None:
     plan = load_study(
         {"base": "quickstart", "grid": {"training.batch_size": [5, 10]}}, ["grid.training.batch_size.1=7"]

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 _TAIL = 1e-15  # mass that a composition may cut off, which counts as an infinite loss
 _ORDERS = 20  # of the Chernoff bounds, on each side
 _BLOCK = 4096  # grid points that are added up at once
+_NEXT_TO_ONE = 1 - 1e-14  # rates above are taken for 1, which costs no less: 1 − q has too few digits left
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class StepLosses:
 
 def losses_of_a_step(event: SampledGaussian, interval: float) -> StepLosses:
     """The loss of one use of a mechanism, rounded up to multiples of ``interval`` (connect the dots)."""
+    if event.sample_rate > _NEXT_TO_ONE:
+        event = event._replace(sample_rate=1.0)
     if event.exchange or math.isinf(1 / event.sample_rate):
         # An exchange has an inverse of its own, and a rate as small as this none in numbers
         relation = NeighboringRelation.REPLACE_ONE if event.exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -72,7 +75,7 @@ def losses_of_a_step(event: SampledGaussian, interval: float) -> StepLosses:
 
 def epsilon_at(distribution: PrivacyLossDistribution, delta: float) -> float:
     """Epsilon at ``delta`` of the worse direction, infinite where there is none."""
-    return max(_epsilon(pmf, delta) for pmf in _directions(distribution))
+    return float(np.max([_epsilon(pmf, delta) for pmf in _directions(distribution)]))
 
 
 def _directions(distribution: PrivacyLossDistribution) -> tuple[PLDPmf, ...]:
@@ -175,9 +178,11 @@ def _epsilon(pmf: PLDPmf, delta: float) -> float:
     if upper > delta:
         return math.inf
     interval, probabilities = pmf._discretization, pmf._probs[::-1]
+    largest = (pmf._lower_loss + pmf.size - 1) * interval
     for start in range(0, pmf.size, _BLOCK):
         block = probabilities[start : start + _BLOCK]
-        losses = (pmf._lower_loss + pmf.size - 1 - start - np.arange(len(block))) * interval
+        losses = np.cumsum(np.concatenate([[largest], np.full(len(block), -interval)]))
+        largest, losses = float(losses[-1]), losses[:-1]
         exponents = np.minimum(-losses, 709.0).tolist()  # the sum ends long before exp leaves the range of numbers
         weights = np.fromiter(map(math.exp, exponents), dtype=np.float64, count=len(block))
         uppers = np.cumsum(np.concatenate([[upper], block]))

@@ -33,7 +33,29 @@ def secure_aggregation_rules(scenario: Sections) -> list[Rule]:
             f"{uplink.max_samples} with hide_weights: false",
             "null, or hide_weights: true",
         ),
+        *_quorum(scenario, uplink, clients),
         *(_pairwise_prf(uplink) if uplink.protocol == "pairwise_prf" else _share_holders(scenario, uplink, clients)),
+    ]
+
+
+def _quorum(scenario: Sections, uplink: SecureAggregation, clients: int) -> list[Rule]:
+    # A round that begins with too few clients to put a secret together is abandoned, whatever comes after.
+    if isinstance(scenario.clients.selection, SizeUnknown):
+        return []
+    begins, threshold, sparse = waited_for(scenario.timing.wait_for, clients), uplink.threshold, uplink.neighbours
+    if uplink.protocol == "pairwise_prf" or (uplink.protocol == "secagg_plus" and sparse is None):
+        needed = 2
+    else:
+        complete = min(2 * clients // 3 + 1, clients)
+        needed = threshold or (complete if sparse is None else (sparse + 1) // 2 + 1)
+    lower = "" if threshold is None else ", or a lower uplink.threshold"
+    return [
+        (
+            min(needed, clients) > begins,
+            "timing.wait_for",
+            f"{begins} of {clients} clients whose being ready begins the uplink, too few to put a secret together",
+            f"at least {needed}{lower}",
+        )
     ]
 
 
@@ -58,15 +80,7 @@ def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) 
         return [(threshold is not None, "uplink.threshold", found, "null, or uplink.neighbours set as well")]
     holders = neighbours + 1 if sparse and neighbours is not None else clients
     known, least = not isinstance(scenario.clients.selection, SizeUnknown), holders // 2 + 1
-    begins = waited_for(scenario.timing.wait_for, clients)
-    needed = min(2 * clients // 3 + 1, clients) if threshold is None and not sparse else threshold
     return [
-        (
-            known and needed is not None and begins < needed,
-            "timing.wait_for",
-            f"{begins} of {clients} clients whose being ready begins the uplink, too few to put a secret together",
-            f"at least {needed}, the threshold, or a lower uplink.threshold",
-        ),
         (
             not sparse and neighbours is not None,
             "uplink.neighbours",

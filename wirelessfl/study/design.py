@@ -9,6 +9,7 @@ from typing import Any
 
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError, precondition
+from wirelessfl.inputs import Places
 from wirelessfl.scenario import Resolved, Scenario, resolve_document
 from wirelessfl.scenario.overrides import Override, RefusedOverride
 from wirelessfl.scenario.rejection import MAX_LINES, line
@@ -82,7 +83,13 @@ class StudyDesign:
 
 
 def build_design(
-    name: str, file: StudyFile, document: Document, base: Document, folder: Path | None, of_base: list[Override]
+    name: str,
+    file: StudyFile,
+    document: Document,
+    base: Document,
+    folder: Path | None,
+    of_base: list[Override],
+    places: Places,
 ) -> StudyDesign:
     """Design of a study that was read.
 
@@ -93,24 +100,32 @@ def build_design(
         base: The base scenario as it is written.
         folder: What the paths of the base are relative to; None where a recorded scenario may name none.
         of_base: Overrides of the base.
+        places: Where the files that it names are looked up.
 
     Raises:
         ScenarioError: all errors of its points, one line each.
     """
-    return _Builder(file, document, base, folder, of_base).design(name)
+    return _Builder(file, document, base, folder, of_base, places).design(name)
 
 
 class _Builder:
     # All runs of a study, with the errors of all points
 
     def __init__(
-        self, file: StudyFile, document: Document, base: Document, folder: Path | None, of_base: list[Override]
+        self,
+        file: StudyFile,
+        document: Document,
+        base: Document,
+        folder: Path | None,
+        of_base: list[Override],
+        places: Places,
     ) -> None:
         self._file = file
         self._document = document
         self._base = base
         self._folder = folder
         self._of_base = of_base
+        self._places = places
         grid = [Factor((name,), tuple((value,) for value in values)) for name, values in file.grid.items()]
         together = [Factor(tuple(file.zip), tuple(zip(*file.zip.values(), strict=True)))] if file.zip else []
         self._factors = (*grid, *together)
@@ -147,6 +162,9 @@ class _Builder:
         keys = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
         for override in self._of_base:
             dotted = ".".join(map(str, override.path))
+            if dotted == "seed" and isinstance(self._file.seeds, list):
+                found, allowed = "a seed beside a list of seeds", "one of them, or a number of seeds"
+                raise ScenarioError(line(override.place, ("base", "seed"), found, allowed))
             over = next((name for name in keys if dotted == name or dotted.startswith(f"{name}.")), None)
             if over is not None:
                 found, allowed = f"a key that is on the axis {keys[over]}.{over} too", "every key in one place only"
@@ -166,7 +184,7 @@ class _Builder:
         sources = outside_sources(resolved.scenario)
         digests = {} if sources is None else sources.digests
         for seed in self._seeds(resolved.scenario):
-            scenario = resolved.scenario.model_copy(update={"seed": seed})
+            scenario = resolved.scenario.model_copy(update={"seed": seed}).placed(self._places)
             run = Run(id_of(scenario, sources), levels, scenario, digests)
             twin = self._runs.setdefault(run.id, run)
             if twin is not run:

@@ -83,16 +83,15 @@ def design_study(
     stem = "" if path is None else re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-")[:100]
     read = tuple(place for place in (path, base_path) if place is not None)
     name = file.name or stem or "study"
-    design = build_design(name, file, document, base, None if recorded else base_folder, of_base)
+    places = places_of(*reversed(read))
+    design = build_design(name, file, document, base, None if recorded else base_folder, of_base, places)
     own = [change.value for change in typed] + [file.set, file.grid, file.zip]
     for run in design.runs:
         if recorded:
             refuse_outside_code(run.scenario, str(base_path), allow_plugins, own)
-    places = places_of(*reversed(read))
     return replace(
         design,
         sources=read,
-        runs=tuple(replace(run, scenario=run.scenario.placed(places)) for run in design.runs),
         text=self_contained(name, file, base, None if recorded else base_folder, of_base),
     )
 

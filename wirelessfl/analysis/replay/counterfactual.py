@@ -98,10 +98,10 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
         changes, "--set: found nothing that differs from the recorded scenario; allowed: another policy", ScenarioError
     )
     if "rounds" in [change.partition(":")[0] for change in changes]:
-        wanted, last = resolved.scenario.rounds, recording.last
+        wanted, first, last = resolved.scenario.rounds, recording.first, recording.last
         precondition(
-            wanted <= last,
-            f"--set: rounds: found {wanted}; allowed: at most {last}, the last round that is recorded and looked at",
+            first <= wanted <= last,
+            f"--set: rounds: found {wanted}; allowed: {first} to {last}, the rounds that are recorded and looked at",
             ScenarioError,
         )
     refused = [change for change in changes if _is_below(change.partition(":")[0], _CONDITIONS)]

@@ -92,7 +92,8 @@ def study_errors(path: Path) -> Iterator[None]:
         if debugging():
             raise
         if not (path / "study.parquet").exists():
-            raise InputError(f"{path}: the study has not ended and has no table yet; go on with --resume") from error
+            words = "found no study.parquet, which a study writes at its end"
+            raise InputError(f"{path}: {words}; go on with --resume") from error
         raise InputError(f"{path}: no readable study ({failure_words(error)}); run it again with --resume") from error
 
 
