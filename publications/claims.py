@@ -213,7 +213,7 @@ def _range_text(levels: Sequence[Level], scale: Scale) -> list[str]:
     return [f"{len(levels)} levels, from {told[0]} to {told[1]}"]
 
 
-def same(levels: Sequence[Level], margin: float, scale: Scale = "points") -> Verdict:
+def same(levels: Sequence[Level], margin: float, scale: Scale = "points", count: int = 0) -> Verdict:
     """The verdict on numbers that are to agree with stated ones.
 
     Confirmed if every 95 % interval of ours less the stated number lies within ``margin`` on either side, contradicted
@@ -223,8 +223,9 @@ def same(levels: Sequence[Level], margin: float, scale: Scale = "points") -> Ver
         levels: Our numbers less the stated ones.
         margin: What counts as agreement.
         scale: How differences are read.
+        count: How many numbers are judged together, where some have not run.
     """
-    apart = ALPHA / len(levels)
+    apart = ALPHA / max(count, len(levels))
     unit = 100 if scale == "points" else 1
     outside = [one for one in levels if abs(one.difference.mean) - one.difference.half_width_at(apart) > margin]
     inside = [one for one in levels if abs(one.difference.mean) + one.difference.half_width <= margin]

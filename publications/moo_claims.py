@@ -80,7 +80,8 @@ def qualified(check: Check, *methods: Method, beside: Claim | None = None) -> Ch
             "the learning rate is not tuned at this size, so that nothing is decided about the methods; at "
             f"{RATE:g}: {found.reason}"
         )
-        tuned_words = f"; at the small size, all tuned alike: “{beside.text}”" if beside else ""
+        claim = beside.text.rstrip(".") if beside else ""
+        tuned_words = f"; judged below, at the small size: “{claim}”" if beside else ""
         return replace(found, outcome=Outcome.UNDECIDED, reason=reason + tuned_words)
 
     return judged

@@ -101,7 +101,8 @@ CLAIMS = (
         upcycled_at_equal_epsilon,
     ),
     Claim(
-        "At equal accounted ε for one sample, one clipped step a round is more accurate than a whole update.",
+        "At equal accounted ε for one sample, one clipped step a round (learning rate 2, τ = 2) is more accurate than "
+        "a whole update (learning rate 0.05, τ = 1).",
         "this page",
         step_beats_update,
     ),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level
 from publications.studies import Size
-from publications.sweeps import LR, find_sweep
+from publications.sweeps import LR, TAU, WORDS, find_sweep
 from publications.tables import Tables
 from publications.tuning import at_the_edge
 from publications.tuning_runs import tuned_point
@@ -17,8 +17,8 @@ from publications.tuning_runs import tuned_point
 def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Callable[[Tables], Verdict]:
     """A check that a method is more accurate than each of the others, all at the settings that won.
 
-    It is not confirmed against one whose learning rate won at an end of its grid: another rate may be better still, or
-    the one that won may be about to diverge.
+    No lead is decided over a method whose learning rate or clip norm τ won at an end of its grid: another value may be
+    better still, or the one that won may be about to diverge.
 
     Args:
         paper: Name of the paper.
@@ -36,22 +36,31 @@ def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Calla
                 for other in others
             }
         )
-        return _open_at_the_edge(found, [one for one in others if _rate_at_the_edge(paper, sweep, size, one)])
+        behind = (method,) if found.outcome is Outcome.CONTRADICTED else others
+        ends = {one: _at_an_end(paper, sweep, size, one) for one in behind}
+        return _open_at_the_edge(found, {one: keys for one, keys in ends.items() if keys})
 
     return check
 
 
-def _rate_at_the_edge(paper: str, sweep: str, size: Size, method: str) -> bool:
+_ENDLESS = (LR, TAU)
+"""Settings that could go on beyond their grid; a batch cannot, beyond all samples."""
+
+
+def _at_an_end(paper: str, sweep: str, size: Size, method: str) -> str:
+    """What of a method won at an end of its grid, in words."""
     one = next(one for one in find_sweep(paper, sweep, size).methods if one.name == method)
-    rate = tuned_point(paper, sweep, size, method)[LR]
-    return LR in at_the_edge(one, {**one.start, LR: rate})
+    won = {key: tuned_point(paper, sweep, size, method)[key] for key in _ENDLESS if key in one.grid}
+    ends = at_the_edge(one, {**one.start, **won})
+    return " and ".join(WORDS[key] for key in _ENDLESS if key in ends)
 
 
-def _open_at_the_edge(found: Verdict, others: list[str]) -> Verdict:
-    """The verdict where the learning rates of some others won at an end of their grid; a contradiction stands."""
-    if not others or found.effect is None or found.outcome is Outcome.CONTRADICTED:
+def _open_at_the_edge(found: Verdict, ends: Mapping[str, str]) -> Verdict:
+    """The verdict where settings of a method that is behind won at an end of their grid."""
+    if not ends or found.effect is None:
         return found
-    reason = f"{found.reason}; the learning rate of {' and '.join(others)} won at an end of its grid"
-    name = f"{found.effect.name}, learning rate at an end of its grid"
-    effect = replace(found.effect, name=name) if found.effect.name in others else found.effect
-    return replace(found, outcome=Outcome.UNDECIDED, reason=reason, effect=effect)
+    told = " and ".join(f"{words} of {one}" for one, words in ends.items())
+    reason = f"{found.reason}; {told} won at an end of the grid"
+    words = ends.get(found.effect.name, "")
+    name = f"{found.effect.name}, {words} at an end of its grid" if words else found.effect.name
+    return replace(found, outcome=Outcome.UNDECIDED, reason=reason, effect=replace(found.effect, name=name))

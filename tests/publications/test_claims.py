@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from publications.claims import Outcome, at_each, judge, same, weigh
-from publications.effects import Difference, Effect, Level, MissingRuns, average, ratio
+from publications.effects import ALPHA, Difference, Effect, Level, MissingRuns, average, ratio
 from publications.levels import Method, better
 from publications.tables import Tables
 from tests.publications.example import ABOUT, EXAMPLE, TABLES, study
@@ -169,6 +169,10 @@ def test_agreement_with_stated_numbers() -> None:
     decided = same(levels(near, far, farther), 0.02)
     assert decided.outcome is Outcome.CONTRADICTED and decided.effect is not None
     assert decided.effect.name == "ours less stated, level 1" and decided.effect.low > 0.02
+    # Of 54 numbers that are judged together the interval of one is wider, whatever has run
+    wider = same(levels(near, [0.05, 0.054, 0.046]), 0.02, count=54)
+    assert same(levels(near, [0.05, 0.054, 0.046]), 0.02).outcome is Outcome.CONTRADICTED
+    assert wider.outcome is Outcome.UNDECIDED and wider.effect is not None and wider.effect.alpha == ALPHA / 54
 
 
 def test_effects_for_people() -> None:

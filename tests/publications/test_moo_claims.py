@@ -54,7 +54,7 @@ def test_an_untuned_size_keeps_the_effect_and_decides_nothing(size: str) -> None
     assert found.effect.text().endswith("learning rate 0.5, not tuned at this size")
     assert found.numbers == decided.numbers
     assert f"at 0.5: {decided.reason}" in found.reason
-    assert "“All tuned alike, at published ε = 3.61, DP-SGD-WAV is more accurate than DP-SGD.”" in found.reason
+    assert "“All tuned alike, at published ε = 3.61, DP-SGD-WAV is more accurate than DP-SGD”" in found.reason
 
 
 @pytest.mark.parametrize("size", ["medium", "full"])

@@ -1,36 +1,46 @@
-"""Claims about methods at the settings that won: none is confirmed over a learning rate at an end of its grid."""
+"""Claims about methods at the settings that won: no lead is decided over a setting at an end of its grid."""
 
 from __future__ import annotations
 
 import pytest
 
 from publications.claims import Outcome
+from publications.studies import Size
 from publications.tables import RunRow, StudyTable, Tables, value_of
 from publications.tuned_claims import ahead_when_tuned
 from publications.tuning_runs import tuned_point
 
-PAPER, METHODS = "zcdp-secure-aggregation", ("paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson")
+ZCDP = ("zcdp-secure-aggregation", "full", ("paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"))
+AIR = ("ota-cross-layer-dp", "small", ("FedProx", "FedAvg"))
+MOO = ("moo-adaptive-clipping", "small", ("tempered sigmoid", "DP-SGD"))
 
 
 @pytest.mark.parametrize(
-    ("kind", "lead", "outcome"),
+    ("compared", "sweep", "lead", "outcome"),
     [
-        ("network", 0.02, Outcome.CONFIRMED),
-        ("logistic", 0.02, Outcome.UNDECIDED),  # DP-SGD's learning rate won at the end of its grid
-        ("logistic", -0.02, Outcome.CONTRADICTED),
+        (ZCDP, "network", 0.02, Outcome.CONFIRMED),
+        (ZCDP, "logistic", 0.02, Outcome.UNDECIDED),  # DP-SGD's learning rate won at the end of its grid
+        (ZCDP, "logistic", -0.02, Outcome.CONTRADICTED),  # the scheme's did not
+        (MOO, "clipping", 0.02, Outcome.CONFIRMED),  # DP-SGD's is inside
+        (MOO, "clipping", -0.02, Outcome.UNDECIDED),  # that of tempered sigmoids at an end
+        (AIR, "algorithms", 0.02, Outcome.UNDECIDED),  # τ of both
+        (AIR, "algorithms", -0.02, Outcome.UNDECIDED),
     ],
 )
-def test_no_lead_is_confirmed_over_a_rate_at_an_end_of_its_grid(kind: str, lead: float, outcome: Outcome) -> None:
+def test_no_lead_is_decided_over_a_setting_at_an_end_of_its_grid(
+    compared: tuple[str, Size, tuple[str, ...]], sweep: str, lead: float, outcome: Outcome
+) -> None:
+    paper, size, methods = compared
     runs = []
-    for name in METHODS:
-        point = {key: value_of(value) for key, value in tuned_point(PAPER, kind, "full", name).items()}
+    for name in methods:
+        point = {key: value_of(value) for key, value in tuned_point(paper, sweep, size, name).items()}
         # The spread over the seeds gives the interval a width
-        accuracies = [0.8 + (lead + 0.001 * seed if name == METHODS[0] else 0.0) for seed in (1, 2, 3)]
+        accuracies = [0.8 + (lead + 0.001 * seed if name == methods[0] else 0.0) for seed in (1, 2, 3)]
         runs += [RunRow(point, seed, 20, {"test_accuracy": one}) for seed, one in enumerate(accuracies, start=1)]
-    table = StudyTable(f"tuned-{kind}", tuple(runs[0].point), tuple(runs))
-    found = ahead_when_tuned(PAPER, kind, *METHODS)(Tables({"size": "full"}, {table.name: table}))
+    table = StudyTable(f"tuned-{sweep}", tuple(runs[0].point), tuple(runs))
+    found = ahead_when_tuned(paper, sweep, *methods)(Tables({"size": size}, {table.name: table}))
     assert found.outcome is outcome
     assert found.effect is not None
     told = outcome is Outcome.UNDECIDED
-    assert ("at an end of its grid" in found.reason) == told
-    assert ("at an end of its grid" in found.effect.name) == told
+    assert ("at an end of the grid" in found.reason) == told
+    assert ("at an end of its grid" in found.effect.name) == (told and lead > 0)

@@ -212,8 +212,10 @@ def off_by_a_point(tables: Tables, off: float) -> Tables:
     return at_medium(replace(tables, studies={"sample": sample}))
 
 
-def test_one_number_that_surely_differs_decides_on_the_stated_gains(tables: Tables) -> None:
-    """Whatever has not run; agreement of some decides nothing, and the small size is not compared."""
+def test_one_number_that_surely_differs_decides_on_the_stated_gains(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever has not run, if its rate is tuned; agreement of some decides nothing; the small size is not compared."""
     claim = next(one for one in WAVELET.claims if one.text == "The gains have the size that is stated.")
     found = judge(claim, off_by_a_point(tables, 0.05))
     assert found.outcome is Outcome.CONTRADICTED
@@ -224,6 +226,10 @@ def test_one_number_that_surely_differs_decides_on_the_stated_gains(tables: Tabl
         assert agree.outcome is Outcome.NOT_TESTED and "52 of 54 numbers have not run" in agree.reason
     assert judge(claim, replace(tables, studies={})).outcome is Outcome.NOT_TESTED
     assert judge(claim, tables).outcome is Outcome.NOT_TESTED
+    monkeypatch.setattr("publications.wavelet_claims.TUNED_AT_MEDIUM", set())
+    open_claim = judge(claim, off_by_a_point(tables, 0.05))
+    assert open_claim.outcome is Outcome.UNDECIDED and open_claim.effect == found.effect
+    assert "none of the 0 whose learning rate is tuned" in open_claim.reason
 
 
 @pytest.mark.parametrize(("level", "outcome"), [(0.6, Outcome.CONFIRMED), (0.95, Outcome.CONTRADICTED)])
@@ -300,6 +306,11 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
     stated = [paper.removeprefix("+") for _, paper in medium["DP-SGD", "MNIST"]]
     assert f"{first}, {second} and {third} points at σ = 1, 1.5 and 3" in text
     assert f"±{low}, ±{middle} and ±{high}); the paper has {stated[0]}, {stated[1]} and {stated[2]}." in text
+    dynamic = [one.removesuffix(" points").split(" ± ") for one, _ in medium["Dyn-DP-SGD", "MNIST"]]
+    (first, second, third), (low, middle, high) = zip(*dynamic, strict=True)
+    stated = [paper.removeprefix("+") for _, paper in medium["Dyn-DP-SGD", "MNIST"]]
+    theirs = f"{stated[0]}, {stated[1]} and {stated[2]}"
+    assert f"{first}, {second} and {third} points (±{low}, ±{middle} and ±{high}), where it has {theirs}." in text
     for data in ("MNIST", "Fashion-MNIST"):
         ours = [one.split(" ")[0] for one, _ in medium["DP-FedAvg", data]]
         paper = [one.removeprefix("+") for _, one in medium["DP-FedAvg", data]]
