@@ -123,8 +123,9 @@ def _claims(shown: Shown) -> list[str]:
     judged = judge_all(shown.paper, shown.results)
     plot = size_folder(shown.root, shown.paper, "small") / f"{CLAIMS}.svg"
     caption = (
-        "The claims with their effects and intervals, numbered as in the table below. Quotients have no interval: they "
-        "are exact, or the largest of all runs or rounds. Claims without an effect are left out."
+        "The claims with their effects and intervals, numbered as in the table below; of several comparisons the least "
+        "effect. Grey with an interval on one side: undecided for another reason, which the table says. Quotients have "
+        "no interval: they are exact, or the largest of all runs or rounds. Claims without an effect are left out."
     )
     forest = [*_pictures(shown.paper, "small", CLAIMS, caption), "", f"*{caption}*", ""] if plot.exists() else []
     return [*forest, *claim_table(judged), "", '??? note "What each verdict rests on"', "", *_grounds(judged)]

@@ -205,9 +205,8 @@ class ServerNoiseRelease(Record):
         yield from sentences(
             (
                 isinstance(self.noise, HaarNoise) and self.noise.clip_domain == "gradient" and self.clip is not None,
-                "Algorithm 2 of the wavelet paper clips gradients in local training only, which does not bound an "
-                "update; "
-                "both figures are of updates clipped to C, in the same norm.",
+                "Algorithm 2 of the wavelet paper clips gradients in local training only, which bounds an update of N "
+                "steps by their learning rate times N C; both figures are of updates clipped to C, in the same norm.",
             ),
             (
                 True,
