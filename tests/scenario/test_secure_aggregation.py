@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from wirelessfl.cli import main
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import parse_scenario
+from wirelessfl.secagg import complete_neighbourhood
+from wirelessfl.secagg.protocol import majority
 
 
 def scenario_text(uplink: str, clients: str = "{count: 20}") -> str:
@@ -62,10 +64,10 @@ def test_contradictions(uplink: str, clients: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("uplink", "wait_for", "least"),
     [
-        ("protocol: secagg", "{count: 13}", 14),  # ⌊2 · 20/3⌋ + 1 of 20
+        ("protocol: secagg", "{count: 13}", complete_neighbourhood(20).threshold),
         ("protocol: secagg, threshold: 11", "{fraction: 0.5}", 11),
         ("neighbours: 8, threshold: 6", "{count: 5}", 6),
-        ("neighbours: 8", "{count: 4}", 5),  # more than half of the 9 holders
+        ("neighbours: 8", "{count: 4}", majority(8)),
         ("protocol: secagg_plus", "{count: 1}", 2),
         ("protocol: pairwise_prf", "{count: 1}", 2),
     ],

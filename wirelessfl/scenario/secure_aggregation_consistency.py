@@ -42,12 +42,13 @@ def _quorum(scenario: Sections, uplink: SecureAggregation, clients: int) -> list
     # A round that begins with too few clients to put a secret together is abandoned, whatever comes after.
     if isinstance(scenario.clients.selection, SizeUnknown):
         return []
-    begins, threshold, sparse = waited_for(scenario.timing.wait_for, clients), uplink.threshold, uplink.neighbours
-    if uplink.protocol == "pairwise_prf" or (uplink.protocol == "secagg_plus" and sparse is None):
+    begins, threshold = waited_for(scenario.timing.wait_for, clients), uplink.threshold
+    if uplink.protocol == "pairwise_prf" or (uplink.protocol == "secagg_plus" and uplink.neighbours is None):
         needed = 2
+    elif uplink.neighbours is None:
+        needed = threshold or min(2 * clients // 3 + 1, clients)
     else:
-        complete = min(2 * clients // 3 + 1, clients)
-        needed = threshold or (complete if sparse is None else (sparse + 1) // 2 + 1)
+        needed = threshold or (uplink.neighbours + 1) // 2 + 1
     lower = "" if threshold is None else ", or a lower uplink.threshold"
     return [
         (

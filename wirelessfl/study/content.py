@@ -46,6 +46,9 @@ _LATER: dict[tuple[str, ...], Any] = {
 }
 
 
+_SOLE = ("file", "weights")  # keys of the one file of most sections
+
+
 def content_id(scenario: Scenario) -> str:
     """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
 
@@ -87,9 +90,6 @@ def _name_the_bytes(scenario: Scenario, key: str, text: str, tree: dict[str, Any
             stat = path.stat()
             content = _fingerprint(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             section["content" if name in _SOLE else f"content of {name}"] = content
-
-
-_SOLE = ("file", "weights")  # keys of the one file of most sections
 
 
 @lru_cache(maxsize=64)
