@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -82,61 +83,45 @@ class StudyDesign:
         return f"{point_text(self.factors, run.levels)}, seed {run.scenario.seed}"
 
 
-def build_design(
-    name: str,
-    file: StudyFile,
-    document: Document,
-    base: Document,
-    folder: Path | None,
-    of_base: list[Override],
-    places: Places,
-) -> StudyDesign:
-    """Design of a study that was read.
+@dataclass(frozen=True)
+class DesignBuilder:
+    """All runs of a study that was read, with the errors of all points.
 
-    Args:
-        name: Its name.
-        file: Its keys.
-        document: The same as it is written.
-        base: The base scenario as it is written.
-        folder: What the paths of the base are relative to; None where a recorded scenario may name none.
-        of_base: Overrides of the base.
-        places: Where the files that it names are looked up.
-
-    Raises:
-        ScenarioError: all errors of its points, one line each.
+    Attributes:
+        file: its keys.
+        document: the same as it is written.
+        base: the base scenario as it is written.
+        folder: what the paths of the base are relative to; None where a recorded scenario may name none.
+        of_base: overrides of the base.
+        places: where the files that it names are looked up.
     """
-    return _Builder(file, document, base, folder, of_base, places).design(name)
 
+    file: StudyFile
+    document: Document
+    base: Document
+    folder: Path | None
+    of_base: list[Override]
+    places: Places
+    _wrong: dict[str, list[str]] = field(default_factory=dict, init=False)  # points by error
+    _notes: dict[str, None] = field(default_factory=dict, init=False)
+    _runs: dict[str, Run] = field(default_factory=dict, init=False)
 
-class _Builder:
-    # All runs of a study, with the errors of all points
-
-    def __init__(
-        self,
-        file: StudyFile,
-        document: Document,
-        base: Document,
-        folder: Path | None,
-        of_base: list[Override],
-        places: Places,
-    ) -> None:
-        self._file = file
-        self._document = document
-        self._base = base
-        self._folder = folder
-        self._of_base = of_base
-        self._places = places
-        grid = [Factor((name,), tuple((value,) for value in values)) for name, values in file.grid.items()]
-        together = [Factor(tuple(file.zip), tuple(zip(*file.zip.values(), strict=True)))] if file.zip else []
-        self._factors = (*grid, *together)
-        self._wrong: dict[str, list[str]] = {}  # points by error
-        self._notes: dict[str, None] = {}
-        self._runs: dict[str, Run] = {}
+    @cached_property
+    def _factors(self) -> tuple[Factor, ...]:
+        grid = [Factor((name,), tuple((value,) for value in values)) for name, values in self.file.grid.items()]
+        zipped = self.file.zip
+        together = [Factor(tuple(zipped), tuple(zip(*zipped.values(), strict=True)))] if zipped else []
+        return (*grid, *together)
 
     def design(self, name: str) -> StudyDesign:
+        """The design, under a name.
+
+        Raises:
+            ScenarioError: all errors of its points, one line each.
+        """
         self._refuse_lost_overrides()
         sizes = [len(factor.levels) for factor in self._factors]
-        count = math.prod(sizes) * (len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds)
+        count = math.prod(sizes) * (len(self.file.seeds) if isinstance(self.file.seeds, list) else self.file.seeds)
         precondition(
             count <= MAX_RUNS,
             self._on_grid(f"{count:,} runs", f"at most {MAX_RUNS:,}, seeds included"),
@@ -149,20 +134,20 @@ class _Builder:
         precondition(not self._wrong, "\n".join(self._messages(math.prod(sizes))), ScenarioError)
         seeds = tuple(dict.fromkeys(run.scenario.seed for run in self._runs.values()))
         runs = tuple(self._runs.values())
-        metrics, x = tuple(self._file.metrics), tuple(self._file.x)
+        metrics, x = tuple(self.file.metrics), tuple(self.file.x)
         alone = without_joules([run.scenario for run in runs]) if "energy" in x else []
         other = point_text(self._factors, runs[alone[0]].levels) if alone else ""
         found = f"energy, known in joules at some points and not at {other}"
         allowed = f"points of one unit; joules are known with {JOULES}"
-        precondition(not alone, line(self._document.place(("x",)), ("x",), found, allowed), ScenarioError)
+        precondition(not alone, line(self.document.place(("x",)), ("x",), found, allowed), ScenarioError)
         return StudyDesign(name, self._factors, seeds, metrics, runs, tuple(self._notes), x=x)
 
     def _refuse_lost_overrides(self) -> None:
         # Overrides of the base that every point would overwrite
-        keys = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
-        for override in self._of_base:
+        keys = {name: axis for axis in ("grid", "zip") for name in getattr(self.file, axis)}
+        for override in self.of_base:
             dotted = ".".join(map(str, override.path))
-            if dotted == "seed" and isinstance(self._file.seeds, list):
+            if dotted == "seed" and isinstance(self.file.seeds, list):
                 found, allowed = "a seed beside a list of seeds", "one of them, or a number of seeds"
                 raise ScenarioError(line(override.place, ("base", "seed"), found, allowed))
             over = next((name for name in keys if dotted == name or dotted.startswith(f"{name}.")), None)
@@ -171,20 +156,20 @@ class _Builder:
                 raise ScenarioError(line(override.place, ("base", *override.path), found, allowed))
 
     def _on_grid(self, found: str, allowed: str) -> str:
-        return line(self._document.place(("grid",)), ("grid",), found, allowed)
+        return line(self.document.place(("grid",)), ("grid",), found, allowed)
 
     def _add(self, levels: tuple[int, ...]) -> None:
         point = point_text(self._factors, levels)
         resolved = self._resolve(self._overrides(values_at(self._factors, levels)), point)
         if resolved is None:
             return
-        self._notes |= dict.fromkeys(resolved.notes)
-        if self._folder is not None and outside_code(resolved.scenario):
-            plugins.search(self._folder)
+        self._notes.update(dict.fromkeys(resolved.notes))
+        if self.folder is not None and outside_code(resolved.scenario):
+            plugins.search(self.folder)
         sources = outside_sources(resolved.scenario)
         digests = {} if sources is None else sources.digests
         for seed in self._seeds(resolved.scenario):
-            scenario = resolved.scenario.model_copy(update={"seed": seed}).placed(self._places)
+            scenario = resolved.scenario.model_copy(update={"seed": seed}).placed(self.places)
             run = Run(id_of(scenario, sources), levels, scenario, digests)
             twin = self._runs.setdefault(run.id, run)
             if twin is not run:
@@ -197,7 +182,7 @@ class _Builder:
         refused = False
         while True:
             try:
-                resolved = resolve_document(self._base, overrides, self._folder)
+                resolved = resolve_document(self.base, overrides, self.folder)
             except RefusedOverride as error:
                 # A key that leads nowhere hides what else is wrong: note it and look on without it.
                 self._refuse(str(error), point)
@@ -212,18 +197,18 @@ class _Builder:
 
     def _overrides(self, values: dict[str, Any]) -> list[Override]:
         # Of a point: whole mappings first, then keys that other axes change in them
-        axes = {name: axis for axis in BY_KEY for name in getattr(self._file, axis)}
+        axes = {name: axis for axis in BY_KEY for name in getattr(self.file, axis)}
         of_file, of_point = (
-            [Override(tuple(name.split(".")), value, self._document.place((axes[name], name))) for name, value in items]
-            for items in (self._file.set.items(), sorted(values.items(), key=lambda item: item[0].count(".")))
+            [Override(tuple(name.split(".")), value, self.document.place((axes[name], name))) for name, value in items]
+            for items in (self.file.set.items(), sorted(values.items(), key=lambda item: item[0].count(".")))
         )
-        return [*of_file, *self._of_base, *of_point]
+        return [*of_file, *self.of_base, *of_point]
 
     def _seeds(self, scenario: Scenario) -> Sequence[int]:
-        if isinstance(self._file.seeds, list):
-            return self._file.seeds
-        seeds = range(scenario.seed, scenario.seed + self._file.seeds)
-        place, found = self._document.place(("seeds",)), f"{len(seeds)} seeds from the base's {scenario.seed} on"
+        if isinstance(self.file.seeds, list):
+            return self.file.seeds
+        seeds = range(scenario.seed, scenario.seed + self.file.seeds)
+        place, found = self.document.place(("seeds",)), f"{len(seeds)} seeds from the base's {scenario.seed} on"
         words = line(place, ("seeds",), found, f"seeds up to {MAX_SEED}")
         precondition(seeds.stop <= MAX_SEED + 1, words, ScenarioError)
         return seeds

@@ -16,7 +16,7 @@ from wirelessfl.scenario.python_values import given_document, named_parameters, 
 from wirelessfl.scenario.rejection import line, rejection
 from wirelessfl.scenario.scenario import is_left_by_a_run, refuse_outside_code
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
-from wirelessfl.study.design import StudyDesign, build_design
+from wirelessfl.study.design import DesignBuilder, StudyDesign
 from wirelessfl.study.file import BY_KEY, StudyFile
 from wirelessfl.study.text import self_contained
 
@@ -84,7 +84,8 @@ def design_study(
     read = tuple(place for place in (path, base_path) if place is not None)
     name = file.name or stem or "study"
     places = places_of(*reversed(read))
-    design = build_design(name, file, document, base, None if recorded else base_folder, of_base, places)
+    relative_to = None if recorded else base_folder
+    design = DesignBuilder(file, document, base, relative_to, of_base, places).design(name)
     own = [change.value for change in typed] + [file.set, file.grid, file.zip]
     for run in design.runs:
         if recorded:
@@ -92,7 +93,7 @@ def design_study(
     return replace(
         design,
         sources=read,
-        text=self_contained(name, file, base, None if recorded else base_folder, of_base),
+        text=self_contained(name, file, base, relative_to, of_base),
     )
 
 
