@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
-from tests.study.studies import InlineWorkers, design, same_numbers
+from tests.study.studies import BASE, InlineWorkers, design, same_numbers
 from wirelessfl import api
 from wirelessfl.api import Result
 from wirelessfl.errors import InfeasibleError, OutputError, RunInterrupted
@@ -80,7 +80,8 @@ def test_resume_computes_nothing_twice(tmp_path: Path, inline: InlineWorkers) ->
 def test_a_changed_study_computes_only_what_changed(tmp_path: Path, inline: InlineWorkers) -> None:
     run_study(design(tmp_path, grid=GRID), tmp_path / "out")
     # One value more, one value less, and a base that differs where the grid sets the value anyway.
-    changed = design(tmp_path, {"base.uplink.snr_db": 3}, grid={"uplink.snr_db": [10, 20]})
+    base = {**BASE, "uplink": {"snr_db": 3}}
+    changed = design(tmp_path, base=base, grid={"uplink.snr_db": [10, 20]})
     study = run_study(changed, tmp_path / "out", resume=True)
     assert [task.run for task in inline.submitted[2:]] == [changed.runs[1].id]
     assert study.to_dataframe()["uplink.snr_db"].unique().tolist() == [10, 20]
