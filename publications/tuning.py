@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from publications.provenance import UNKNOWN, Provenance
@@ -104,6 +104,7 @@ class Sweep:
         budget: Settings of each method.
         methods: The methods, in the order of the tuned study.
         change: What differs from the study for all methods, e.g. one of several data sets.
+        trial: What differs from it in the runs of the sweep alone, e.g. an earlier end.
         words: Short words for keys, for tables and pictures.
         seeds: Seeds of every setting.
         reported: The number of seeds of the tuned study; 0 where there is none, and studies take what won themselves.
@@ -119,6 +120,7 @@ class Sweep:
     words: Mapping[str, str]
     seeds: tuple[int, ...] = SEEDS
     reported: int = 5
+    trial: Setting = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse methods of which one has keys that another lacks: they would not fit into one study."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -42,7 +43,7 @@ def tuning_design(paper: str, sweep: Sweep, method: TunedMethod) -> StudyDesign:
         ScenarioError: a setting is no scenario.
     """
     rows = [method.at(setting) for setting in method.settings(sweep.budget)]
-    document = _document(paper, sweep, rows)
+    document = _document(paper, sweep, rows, sweep.trial)
     document["base"] = str((STUDIES / paper / sweep.size / document["base"]).resolve())
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"tuning-{sweep.name}-{method.name}").strip("-")
     return load_study({**document, "name": name, "seeds": list(sweep.seeds)})
@@ -189,11 +190,13 @@ def tuned_point(paper: str, name: str, size: str, method: str) -> Point:
     return {}
 
 
-def _document(paper: str, sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _document(
+    paper: str, sweep: Sweep, rows: Sequence[Mapping[str, Any]], further: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     # The study of the sweep with these points instead of its own
     study = yaml.safe_load((STUDIES / paper / sweep.size / f"{sweep.study}.yaml").read_text(encoding="utf-8"))
     varied = {key: [row[key] for row in rows] for key in rows[0]}
-    kept = {**study.get("set", {}), **sweep.change, **VALIDATION}
+    kept = {**study.get("set", {}), **sweep.change, **VALIDATION, **further}
     # No picture is drawn from the models of these runs
     without = {*varied, "trace.models"}
     kept = {key: value for key, value in kept.items() if not any(f"{key}.".startswith(f"{one}.") for one in without)}
