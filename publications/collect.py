@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,9 @@ def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
         seconds = float(summary.get("wall_time") or math.nan)
         provenance = provenance_of(place / "trace.h5", seconds, notes.runs.get(run.id, ""))
         point = point_at(design, run.levels)
-        rows.append(run_row(point, run.scenario.seed, run.id, rounds, summary, provenance))
+        row = run_row(point, run.scenario.seed, run.id, rounds, summary, provenance)
+        own = {name: measure(run.scenario, place / "trace.h5") for name, measure in study.measured.items()}
+        rows.append(replace(row, numbers=row.numbers | own))
         followed.setdefault(run.levels, []).append(_curves(study, run, rounds, place))
     curves = [
         row

@@ -65,7 +65,7 @@ def write_study(folder: Path, table: StudyTable) -> None:
                 **row.point,
                 "seed": row.seed,
                 "rounds": row.rounds,
-                **{metric: number_cell(row, metric) for metric in METRICS},
+                **{metric: number_cell(row, metric) for metric in row.numbers},
                 **asdict(row.provenance),
             }
             for row in table.runs
@@ -105,13 +105,14 @@ def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
     rows = read_rows(folder / f"{study.name}.runs.csv")
     if not rows:
         return None
-    keys = tuple(key for key in rows[0] if key not in FIXED)
+    metrics = (*METRICS, *study.measured)
+    keys = tuple(key for key in rows[0] if key not in (*FIXED, *metrics))
     runs = tuple(
         RunRow(
             {key: row[key] for key in keys},
             int(row["seed"]),
             int(row["rounds"]),
-            {metric: number(row.get(metric, "")) for metric in METRICS},
+            {metric: number(row.get(metric, "")) for metric in metrics},
             row["run"],
             read_provenance(row),
         )

@@ -26,6 +26,9 @@ Point = Mapping[str, Any]
 FollowedNumber = Callable[[Scenario, Path], NDArray[np.float64]]
 """From the scenario of a run and its trace to one value a round."""
 
+MeasuredNumber = Callable[[Scenario, Path], float]
+"""From the scenario of a run and its trace to a number of the run; NaN where it has none."""
+
 
 @dataclass(frozen=True)
 class PaperNumber:
@@ -85,6 +88,7 @@ class PaperStudy:
             ``algorithm`` and ``fedavg`` to ``FedAvg``.
         curves: What is followed over the rounds beside `publications.tables.FOLLOWED`, by name: from the scenario of a
             run and its trace to one value a round.
+        measured: Numbers of a run beside `publications.tables.METRICS`, by name: from its scenario and its trace.
     """
 
     name: str
@@ -95,3 +99,4 @@ class PaperStudy:
     sizes: tuple[Size, ...] = ("small", "full")
     words: Mapping[str, str] = field(default_factory=dict)
     curves: Mapping[str, FollowedNumber] = field(default_factory=dict)
+    measured: Mapping[str, MeasuredNumber] = field(default_factory=dict)

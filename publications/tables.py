@@ -60,7 +60,7 @@ FOLLOWED = ("test_accuracy", "test_loss", "train_loss")
 
 @dataclass(frozen=True)
 class RunRow:
-    """One finished run: its point as text by key, its seed, and its numbers."""
+    """One finished run: point as text by key, seed, and numbers: `METRICS`, then what its study measures."""
 
     point: dict[str, str]
     seed: int
@@ -173,7 +173,7 @@ class StudyTable:
         """A number of the runs at one point, by seed.
 
         Args:
-            metric: One of `METRICS`.
+            metric: One of `METRICS`, or what the study measures.
             where: Enough keys to tell the point from all others.
 
         Raises:

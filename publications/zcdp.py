@@ -11,6 +11,7 @@ from publications.studies import AtEqualEpsilon, AuditOf, FollowedNumber, PaperS
 from publications.tables import value_of
 from publications.tuning_runs import tuned_studies
 from publications.zcdp_claims import CLAIMS
+from publications.zcdp_measured import MEASURED
 from publications.zcdp_noise import NOISE_TABLES
 from publications.zcdp_page import COVERAGE, FIGURES, SETTING
 from publications.zcdp_points import EPSILON, EPSILONS, KINDS, STEPS, WORDS, trade_off_point
@@ -41,12 +42,16 @@ def _studies() -> tuple[PaperStudy, ...]:
     figure = {"logistic": ("3", "5", "7"), "network": ("4", "6", "8")}
     studies = [
         PaperStudy(
-            f"convergence-{kind}", f"{words} against σ and τ (Fig. {figure[kind][0]})", words=WORDS, curves=CURVES[kind]
+            f"convergence-{kind}",
+            f"{words} against σ and τ (Fig. {figure[kind][0]})",
+            words=WORDS,
+            curves=CURVES[kind],
+            measured=MEASURED[kind],
         )
         for kind, words in KINDS.items()
     ]
     title = "Logistic regression on features as they stand in the files (Fig. 3)"
-    studies.append(PaperStudy("unscaled-logistic", title, sizes=("full",), words=WORDS))
+    studies.append(PaperStudy("unscaled-logistic", title, sizes=("full",), words=WORDS, measured=MEASURED["logistic"]))
     for kind, words in KINDS.items():
         audits = (AuditOf({STEPS: 10}, trials=40), AuditOf({STEPS: 1}, trials=40)) if kind == "logistic" else ()
         title = f"{words}: the scheme against DP-SGD at ε = 10 (Fig. {figure[kind][1]})"

@@ -1,27 +1,20 @@
-"""Claims of the zCDP paper about curves over the rounds, of which means and intervals over the seeds are stored."""
+"""Claims of the zCDP paper about curves over the rounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from publications.claims import Claim, Outcome, Verdict, not_tested, verdict
-from publications.effects import Effect
+from publications.claims import Claim, Outcome, Verdict, not_tested, verdict, weigh
+from publications.effects import Difference, Effect, Level
 from publications.gradients import GRADIENT_NORM
-from publications.tables import CurveRow, StudyTable, Tables
+from publications.tables import CurveRow, Tables
+from publications.zcdp_measured import AROUND_THE_TURN, FIRST_DROP, LAST, LOSS_RISE, WINDOW
 from publications.zcdp_points import DEVICES, NOISE, STEPS, method_point
-
-WINDOW = 8
-"""Rounds of a mean: in so many turns of 10 devices each of the 16 has 5."""
-
-AROUND_THE_TURN, LAST = (37, 44), (93, 100)
-"""First and last of the rounds that are compared: those after which the paper sees the loss rise, and its last ones.
-
-They follow from the paper's words; chosen by our curve, as around its minimum, they would favour a rise.
-"""
 
 
 def apart(mean: float, half_width: float, numbers: str, told: str) -> Verdict:
@@ -48,10 +41,9 @@ def gradient_norms_apart(tables: Tables) -> Verdict:
     return apart(other.mean - ours.mean, half, numbers, told)
 
 
-def window(curve: Sequence[CurveRow], first: int, last: int) -> tuple[float, float]:
-    """Mean over rounds, and a half width that the mean's own cannot exceed, whatever the rounds have in common."""
-    rows = [row for row in curve if first <= row.round <= last]
-    return float(np.mean([row.mean for row in rows])), float(np.mean([row.half_width for row in rows]))
+def window(curve: Sequence[CurveRow], first: int, last: int) -> float:
+    """Mean over rounds of a mean over seeds."""
+    return float(np.mean([row.mean for row in curve if first <= row.round <= last]))
 
 
 def least_window(curve: Sequence[CurveRow]) -> tuple[int, float]:
@@ -60,49 +52,38 @@ def least_window(curve: Sequence[CurveRow]) -> tuple[int, float]:
     return curve[int(np.argmin(means))].round, float(means.min())
 
 
-def rise(table: StudyTable, noise: float, steps: int) -> tuple[float, float] | None:
-    """How much the training loss rises from the turn that the paper sees to round 100, with its half width.
-
-    Means over the seeds are stored, not the seeds' own curves. The half width takes the two means for uncorrelated;
-    as they share seeds, data and first models, that of a difference paired by seed would be smaller.
-    """
-    curve = table.curve({NOISE: noise, STEPS: steps}, "train_loss")
-    if not curve or curve[-1].round < LAST[1]:
-        return None
-    (turn, turn_half), (end, end_half) = window(curve, *AROUND_THE_TURN), window(curve, *LAST)
-    return end - turn, math.hypot(turn_half, end_half)
-
-
 def rises_again(study: str, noise: float, steps: int, tables: Tables) -> Verdict:
-    """Whether the training loss is larger in the last rounds than around round 40."""
-    table = tables.study(study)
-    found = rise(table, noise, steps)
-    if found is None:
+    """Whether the training loss is larger in the last rounds than around round 40, paired by seed."""
+    table, point = tables.study(study), {NOISE: noise, STEPS: steps}
+    curve = table.curve(point, "train_loss")
+    if not curve or curve[-1].round < LAST[1]:
         return not_tested("too few rounds in the small size; the size `full` has the paper's 100")
-    curve = table.curve({NOISE: noise, STEPS: steps}, "train_loss")
-    first, least = least_window(curve)
-    end = window(curve, *LAST)[0]
     compared = " to ".join(f"{one}-{other}" for one, other in (AROUND_THE_TURN, LAST))
+    found = weigh({"": [Level(f"rounds {compared}", Difference(table.by_seed(LOSS_RISE, point)))]}, scale="number")
+    first, least = least_window(curve)
+    end = window(curve, *LAST)
     numbers = (
-        f"{found[0]:+.3g} ± {found[1]:.2g} from rounds {compared}; least in rounds {first}-{first + WINDOW - 1} "
-        f"({least:.4g}), {end - least:.2g} below the last eight ({end:.4g})"
+        f"{found.numbers} from rounds {compared}; the mean over the seeds is least in rounds {first}-"
+        f"{first + WINDOW - 1} ({least:.4g}), {end - least:.2g} below the last eight ({end:.4g})"
     )
-    told = (
-        f"means over {WINDOW} rounds, in which each of the {DEVICES} devices has 5, of means over {curve[-1].seeds} "
-        "seeds; the interval is not paired by seed"
-    )
-    return apart(*found, numbers, told)
+    told = f"means over {WINDOW} rounds, in which each of the {DEVICES} devices has 5; {found.reason}"
+    return replace(found, numbers=numbers, reason=told)
 
 
 def falls_at_first(tables: Tables) -> Verdict:
-    """What is known of the fall that the paper sees before the accuracy rises: the model before round 1 is not."""
+    """Whether round 1 costs accuracy at σ = 10⁻², at each τ; that it rises afterwards is the lesser part."""
     table = tables.study("convergence-network")
-    curves = [curve for steps in table.levels(STEPS) if (curve := table.curve({NOISE: 1e-2, STEPS: int(steps)}))]
-    if not curves:
-        return not_tested("σ = 10⁻² has run in the size `full` alone")
-    fall = max(curve[0].mean - min(row.mean for row in curve) for curve in curves)
-    after = f"after it the mean accuracy falls by {100 * fall:.1f} points at most below that of round 1"
-    return not_tested(f"the model before the first round is not evaluated; {after} ({100 * curves[0][0].mean:.1f} %)")
+    drops, rises = {}, []
+    for steps in table.levels(STEPS):
+        point = {NOISE: 1e-2, STEPS: int(steps)}
+        curve = table.curve(point)
+        if not curve:
+            return not_tested("σ = 10⁻² has run in the size `full` alone")
+        drops[f"τ = {steps}"] = [Level(f"τ = {steps}", Difference(table.by_seed(FIRST_DROP, point)))]
+        rises.append(curve[-1].mean - curve[0].mean)
+    found = weigh(drops)
+    later = f"from round 1 to the last the mean rises by {100 * min(rises):.1f} to {100 * max(rises):.1f} points"
+    return replace(found, numbers=f"{found.numbers}; {later}")
 
 
 def _rises(who: str, source: str, study: str, noise: float, steps: int) -> Claim:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy import stats
 
+import wirelessfl as wfl
 from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
+from publications.effects import MissingRuns
 from publications.gradients import GRADIENT_NORM
 from publications.runner import load_designs
 from publications.tables import CurveRow, RunRow, StudyTable, Tables, matches, value_of
 from publications.zcdp import ZCDP
 from publications.zcdp_curves import falls_at_first, gradient_norms_apart, rises_again
+from publications.zcdp_measured import FIRST_DROP, LOSS_RISE, first_drop, loss_rise
 from publications.zcdp_points import (
     EPSILONS,
     KINDS,
@@ -81,40 +88,82 @@ def test_theorem_1_gives_back_the_epsilon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turn", "end", "outcome"),
+    ("rises", "outcome"),
     [
-        (7.0, 7.2, Outcome.CONFIRMED),
-        (7.0, 7.1, Outcome.UNDECIDED),  # by less than √2 · 0.1
-        (7.0, 6.9, Outcome.UNDECIDED),
-        (7.0, 6.8, Outcome.CONTRADICTED),  # falls to the end
+        ((0.1, 0.2, 0.3), Outcome.UNDECIDED),  # 0.2 ± 0.248
+        ((0.1, 0.11, 0.12), Outcome.CONFIRMED),
+        ((-0.1, -0.11, -0.12), Outcome.CONTRADICTED),
     ],
 )
-def test_a_loss_rises_again_if_its_last_rounds_surely_lie_above_those_of_the_turn(
-    turn: float, end: float, outcome: Outcome
-) -> None:
-    """Half widths of 0.1 each. What lies between the two does not count: the place is not chosen by the curve."""
-    found = rises_again("convergence-logistic", 1e-3, 40, _with_losses({37: turn, 93: end}, between=6.0))
+def test_a_loss_rises_again_if_that_is_sure_seed_by_seed(rises: tuple[float, ...], outcome: Outcome) -> None:
+    """What lies between the two windows does not count: their places are not chosen by the curve."""
+    found = rises_again("convergence-logistic", 1e-3, 40, _with_rises(rises))
     assert found.outcome is outcome
     assert found.effect is not None
-    assert found.effect.value == pytest.approx(end - turn)
-    assert (found.effect.high - found.effect.low) / 2 == pytest.approx(0.1 * np.sqrt(2))
+    assert found.effect.value == pytest.approx(np.mean(rises))
+    half = stats.t.ppf(0.975, 2) * np.std(rises, ddof=1) / np.sqrt(3)
+    assert (found.effect.high - found.effect.low) / 2 == pytest.approx(half)
     assert "least in rounds 45-52 (6)" in found.numbers
-    assert "not paired by seed" in found.reason
 
 
-def test_a_rise_is_not_judged_before_round_100() -> None:
-    tables = _with_losses({37: 7.0}, between=6.0, rounds=99)
-    assert rises_again("convergence-logistic", 1e-3, 40, tables).outcome is Outcome.NOT_TESTED
+def test_a_rise_is_not_judged_before_round_100_or_without_the_seeds() -> None:
+    claim = rises_again("convergence-logistic", 1e-3, 40, _with_rises((0.1, 0.2), rounds=99))
+    assert claim.outcome is Outcome.NOT_TESTED
+    with pytest.raises(MissingRuns):
+        rises_again("convergence-logistic", 1e-3, 40, _with_rises((0.1, math.nan)))
 
 
-def _with_losses(eights: dict[int, float], between: float, rounds: int = 100) -> Tables:
-    """Training losses by the first of eight rounds, 9 before round 37 and ``between`` elsewhere."""
+def _with_rises(rises: tuple[float, ...], rounds: int = 100) -> Tables:
+    """Runs with these rises; the mean loss is 9 before round 45, 6 for eight rounds, and 7 to the end."""
     point = {NOISE: "0.001", STEPS: "40"}
-    losses = {at: 9.0 if at < 37 else between for at in range(1, rounds + 1)}
-    losses |= {at: loss for first, loss in eights.items() for at in range(first, first + 8)}
+    losses = {at: 9.0 if at < 45 else 6.0 if at < 53 else 7.0 for at in range(1, rounds + 1)}
     rows = tuple(CurveRow(point, at, mean, 0.1, 5, "train_loss") for at, mean in losses.items())
-    table = StudyTable("convergence-logistic", (NOISE, STEPS), (RunRow(point, 1, rounds, {}),), rows)
+    runs = tuple(RunRow(point, seed, rounds, {LOSS_RISE: rise}) for seed, rise in enumerate(rises, start=1))
+    table = StudyTable("convergence-logistic", (NOISE, STEPS), runs, rows)
     return Tables({}, {table.name: table})
+
+
+def test_the_rise_and_the_drop_of_a_run(tmp_path: Path) -> None:
+    """Of a run, from its own loss; the first model's accuracy by a run of one round that learns nothing."""
+    base = {
+        "name": "two-clouds",
+        "rounds": 100,
+        "data": {"dataset": {"name": "publications.clouds:overlapping"}, "partition": {"scheme": "iid"}},
+        "model": {"name": "mlp", "hidden": [16, 8]},
+        "clients": {"count": 2},
+        "training": {"steps": 20, "batch_size": 20, "optimizer": {"lr": 1.0}},
+        "uplink": {"kind": "ideal"},
+        "trace": {"models": "every 50"},
+    }
+    result = wfl.simulate(base, out=tmp_path / "run")
+    losses = result.to_dataframe()["train_loss"].to_numpy()
+    scenario = wfl.load_scenario(base)
+    wanted = sum(losses[92:100]) / 8 - sum(losses[36:44]) / 8
+    assert loss_rise(scenario, tmp_path / "run" / "trace.h5") == pytest.approx(wanted, abs=1e-12)
+    still = wfl.simulate({**base, "rounds": 1, "training": {**base["training"], "optimizer": {"lr": 1e-12}}})
+    before = still.to_dataframe()["test_accuracy"].iloc[0]
+    after = result.to_dataframe()["test_accuracy"].iloc[0]
+    assert before != after
+    assert first_drop(scenario, tmp_path / "run" / "trace.h5") == pytest.approx(before - after, abs=1e-12)
+
+
+def test_a_run_that_is_too_short_or_holds_no_model_has_no_number(tmp_path: Path) -> None:
+    base = {
+        "name": "short",
+        "rounds": 99,
+        "model": {"name": "mlp"},
+        "trace": {"models": "none"},
+        "evaluate": {"every": 1},
+    }
+    base |= {
+        "data": {"dataset": {"name": "publications.clouds:overlapping"}, "partition": {"scheme": "iid"}},
+        "clients": {"count": 2},
+    }
+    base |= {"training": {"steps": 1}, "uplink": {"kind": "ideal"}}
+    wfl.simulate(base, out=tmp_path / "run")
+    scenario = wfl.load_scenario(base)
+    assert math.isnan(loss_rise(scenario, tmp_path / "run" / "trace.h5"))
+    assert math.isnan(first_drop(scenario, tmp_path / "run" / "trace.h5"))
 
 
 @pytest.mark.parametrize(
@@ -141,14 +190,39 @@ def test_always_is_judged_at_each_epsilon(apart: tuple[float, float, float], out
     assert [f"ε = {epsilon}: " in found.numbers for epsilon in EPSILONS] == [True] * 3
 
 
-def test_the_fall_before_the_first_round_is_not_tested() -> None:
-    """Accuracy after round 1 is known; that of the first model is not."""
-    point = {NOISE: "0.01", STEPS: "20"}
-    rows = tuple(CurveRow(point, at, mean, 0.01, 5) for at, mean in enumerate((0.76, 0.75, 0.8), start=1))
-    table = StudyTable("convergence-network", (NOISE, STEPS), (RunRow(point, 1, 3, {}),), rows)
+@pytest.mark.parametrize(
+    ("drops", "outcome"),
+    [
+        ({5: (0.05, 0.0505), 20: (0.07, 0.071)}, Outcome.CONFIRMED),
+        ({5: (0.05, 0.0505), 20: (-0.07, -0.071)}, Outcome.CONTRADICTED),  # at one τ
+        ({5: (0.05, 0.0505), 20: (-0.07, 0.071)}, Outcome.UNDECIDED),
+    ],
+)
+def test_an_accuracy_falls_at_first_if_round_1_surely_costs_some_at_each_number_of_steps(
+    drops: dict[int, tuple[float, ...]], outcome: Outcome
+) -> None:
+    points = {steps: {NOISE: "0.01", STEPS: str(steps)} for steps in drops}
+    runs = [
+        RunRow(points[steps], seed, 3, {FIRST_DROP: drop})
+        for steps, two in drops.items()
+        for seed, drop in enumerate(two, start=1)
+    ]
+    ends = {5: 0.76, 20: 0.78}
+    rows = [
+        CurveRow(point, at, mean, 0.01, 2)
+        for steps, point in points.items()
+        for at, mean in enumerate((0.7, 0.6, ends[steps]), start=1)
+    ]
+    table = StudyTable("convergence-network", (NOISE, STEPS), tuple(runs), tuple(rows))
     found = falls_at_first(Tables({}, {table.name: table}))
-    assert found.outcome is Outcome.NOT_TESTED
-    assert "falls by 1.0 points at most below that of round 1 (76.0 %)" in found.reason
+    assert found.outcome is outcome
+    assert "the mean rises by 6.0 to 8.0 points" in found.numbers
+
+
+def test_a_first_fall_needs_the_noise_of_the_paper() -> None:
+    point = {NOISE: "0.5", STEPS: "20"}
+    table = StudyTable("convergence-network", (NOISE, STEPS), (RunRow(point, 1, 3, {}),))
+    assert falls_at_first(Tables({}, {table.name: table})).outcome is Outcome.NOT_TESTED
 
 
 @pytest.mark.parametrize(
