@@ -27,6 +27,14 @@ def sent(array: NDArray[Any], device: torch.device) -> Tensor:
     return (here.pin_memory() if device.type == "cuda" else here).to(device, non_blocking=True)
 
 
+def aligned(array: NDArray[Any]) -> Tensor:
+    """A copy of ``array`` in memory of torch's, which begins at a multiple of 64 bytes.
+
+    The order in which BLAS sums depends on where an operand begins: of a row of a matrix that is anywhere.
+    """
+    return torch.tensor(array)
+
+
 def upload(arrays: Sequence[NDArray[Any]], device: torch.device) -> list[Tensor]:
     """``arrays`` as tensors on ``device``: on a CPU the same memory, elsewhere views of one copy that nobody waits for.
 

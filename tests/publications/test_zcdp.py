@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,7 +126,7 @@ def _with_rises(rises: tuple[float, ...], rounds: int = 100) -> Tables:
 
 def test_the_rise_and_the_drop_of_a_run(tmp_path: Path) -> None:
     """Of a run, from its own loss; the first model's accuracy by a run of one round that learns nothing."""
-    base = {
+    base: dict[str, Any] = {
         "name": "two-clouds",
         "rounds": 100,
         "data": {"dataset": {"name": "publications.clouds:overlapping"}, "partition": {"scheme": "iid"}},
@@ -140,7 +141,9 @@ def test_the_rise_and_the_drop_of_a_run(tmp_path: Path) -> None:
     scenario = wfl.load_scenario(base)
     wanted = sum(losses[92:100]) / 8 - sum(losses[36:44]) / 8
     assert loss_rise(scenario, tmp_path / "run" / "trace.h5") == pytest.approx(wanted, abs=1e-12)
-    still = wfl.simulate({**base, "rounds": 1, "training": {**base["training"], "optimizer": {"lr": 1e-12}}})
+    still = wfl.simulate(
+        {**base, "rounds": 1, "training": {**base["training"], "optimizer": {"lr": 1e-12}}}, out=tmp_path / "still"
+    )
     before = still.to_dataframe()["test_accuracy"].iloc[0]
     after = result.to_dataframe()["test_accuracy"].iloc[0]
     assert before != after
@@ -148,7 +151,7 @@ def test_the_rise_and_the_drop_of_a_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_too_short_or_holds_no_model_has_no_number(tmp_path: Path) -> None:
-    base = {
+    base: dict[str, Any] = {
         "name": "short",
         "rounds": 99,
         "model": {"name": "mlp"},

@@ -224,15 +224,27 @@ def test_averaging_in_every_round_is_the_flat_topology() -> None:
     np.testing.assert_allclose(edges.state.parameters, flat.state.parameters, rtol=0, atol=4 * ROUNDING)
 
 
-def test_edges_go_on_from_their_own_models() -> None:
-    """Two averagings in four rounds, written out: each edge steps by its own mean, the cloud weighs by data heard."""
-    scenario = hierarchical(2, faults__availability={"p": 0.6})
+@pytest.mark.parametrize(
+    ("restarts", "apart"), [({}, 2), ({"p": 0.5, "downtime_s": 0.01}, 3)], ids=["none", "restarts"]
+)
+def test_edges_go_on_from_their_own_models(restarts: dict[str, float], apart: int) -> None:
+    """Averagings in six rounds, written out: each edge steps by its own mean, the cloud weighs by data heard.
+
+    In a round whose uploads a restart of the server loses nothing changes, and nothing is averaged: here 3 and 5.
+    """
+    faults = {"faults__availability": {"p": 0.6}, **({"faults__server_restart": restarts} if restarts else {})}
+    scenario = hierarchical(apart, rounds=6, **faults)
     simulation, rounds, _ = run(scenario)
+    lost = [bool(np.any(this.round.status == Status.LOST)) for this in rounds]
+    assert [at for at, one in enumerate(lost, start=1) if one] == ([3, 5] if restarts else [])
     network = network_of(simulation)
     model = build_simulation(scenario, PLAN).state.parameters.astype(np.float64)
     edges, heard = np.repeat(model[None], 7, axis=0), np.zeros(7)
     for this in rounds:
         senders = this.round.with_status(Status.PARTICIPATED)
+        if lost[this.index - 1]:
+            assert len(senders) == 0
+            continue
         clients = this.clients[senders]
         links = network.cell_links(clients, this.round.moment)
         updates = np.stack(
@@ -249,7 +261,7 @@ def test_edges_go_on_from_their_own_models() -> None:
             edges[station] += read / weight[mine].sum()
             heard[station] += weight[mine].sum()
         model = heard @ edges / heard.sum()
-        if this.index % 2 == 0:
+        if this.index % apart == 0:
             edges, heard = np.repeat(model[None], 7, axis=0), np.zeros(7)
     np.testing.assert_allclose(simulation.state.parameters, model, rtol=0, atol=20 * ROUNDING)
 

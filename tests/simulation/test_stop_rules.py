@@ -122,3 +122,28 @@ def _excess_of_two(epsilon: float, mu: tuple[float, float], high: float) -> floa
     under_p = stats.norm.pdf(grid - mu[0]) * stats.norm.sf(second - mu[1])
     under_q = stats.norm.pdf(grid) * stats.norm.sf(second)
     return float(np.trapezoid(under_p - np.exp(epsilon) * under_q, grid))
+
+
+DIGITAL = {"uplink": {"kind": "digital", "tx_power_dbm": 20.0}, "evaluate__every": 3}
+
+
+@pytest.mark.parametrize("key", ["sim_time_s", "energy_j", "epsilon"])
+def test_the_model_with_which_a_run_ends_is_evaluated(key: str) -> None:
+    """Round 4 of nine is the last, between two evaluations; without the limit it is as if it had been planned so."""
+    noise = {"mechanism": "gaussian", "sampling": "poisson", "noise_multiplier": 1.0, "clip": 1.0}
+    planned, four, _ = run(small(**DIGITAL, rounds=4, training__privacy=noise))
+    last = four[-1].values
+    spent = {"sim_time_s": last["sim_time"], "energy_j": planned.state.nominal_energy_j}
+    limit = {f"stop__{key}": {**spent, "epsilon": last["epsilon_accounted"]}[key]}
+    _, ended, _ = run(small(**DIGITAL, rounds=9, training__privacy=noise, **limit))
+    assert len(ended) == 4
+    for name in ("test_accuracy", "test_loss"):
+        found, wanted = ([this.values[name] for this in rounds] for rounds in (ended, four))
+        np.testing.assert_array_equal(found, wanted)
+        assert list(np.isfinite(found)) == [False, False, True, True]
+
+
+def test_a_model_that_is_not_finite_is_evaluated_in_the_round_that_it_ends() -> None:
+    lost: dict[str, Any] = {"training__optimizer": {"name": "sgd", "lr": 1e38}, "evaluate__every": 100}
+    _, rounds, _ = run(small(uplink={"kind": "ideal"}, rounds=9, **lost))
+    assert len(rounds) == 2 and not np.isnan(rounds[-1].values["test_accuracy"])

@@ -42,7 +42,7 @@ from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.lost_uploads import RESIDUALS
+from wirelessfl.simulation.lost_uploads import EDGES, RESIDUALS
 from wirelessfl.simulation.roles import Roles
 from wirelessfl.simulation.run import Deployment, Simulation
 from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
@@ -132,6 +132,7 @@ def _simulation(
     selection = with_pilots(selection, uplink)
     faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
     residuals = uplink.residuals if isinstance(uplink, CapacityUplink | DigitalUplink | OverTheAir) else None
+    kept = {RESIDUALS: residuals, EDGES: uplink.edges if isinstance(uplink, OverTheAir) else None}
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         selection = KeepAtWork(selection.rule, selection.count, network, jobs=jobs)
@@ -139,7 +140,7 @@ def _simulation(
     memories: dict[str, Any] = {
         **network.memories(),
         **selection.memories(),
-        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, **{RESIDUALS: residuals}),
+        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs, **kept),
         **memories_among(personal=None if personal is None else personal.kept),
     }
     deployment = Deployment(

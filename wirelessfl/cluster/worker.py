@@ -33,7 +33,7 @@ from wirelessfl.plugins.places import found_later
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario
 from wirelessfl.scenario.scenario import outside_code, outside_sources
 from wirelessfl.streams import Streams
-from wirelessfl.transfers import upload
+from wirelessfl.transfers import aligned, upload
 from wirelessfl.version import package_version
 
 _PROCESS = secrets.token_hex(8)
@@ -181,7 +181,7 @@ def _trained(place: "_Place", this: RoundOnWorkers, part: CohortPart) -> tuple[C
     kept = part.transform_state
     cohort = Cohort(
         model=place.model,
-        start=upload([np.array(this.start)], device)[0],
+        start=aligned(this.start).to(device),
         population=place.on_device(plan),
         clients=part.clients,
         steps=part.steps,

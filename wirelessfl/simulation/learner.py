@@ -37,8 +37,8 @@ class Learner(LocalLearner):
 
     Attributes:
         server_optimizer: What the server makes of the aggregated update before.
-        evaluate_every: Rounds between two evaluations.
-        rounds: Number of rounds; the last one is always evaluated.
+        evaluate_every: Rounds between two evaluations; the last round is always evaluated.
+        rounds: Number of rounds, if none is the last one before.
         unvouched: Code from outside that sees private data, in words; None without any.
     """
 
@@ -164,9 +164,9 @@ class Learner(LocalLearner):
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
-        """Accuracy and loss on test and validation samples, nothing known in rounds that are not evaluated."""
-        if round_index % self.evaluate_every and round_index != self.rounds:
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int, *, last: bool) -> Assessment:
+        """Accuracy and loss on test and validation samples; nothing known between two evaluations."""
+        if round_index % self.evaluate_every and not last:
             return Assessment()
         there = torch.from_numpy(parameters).to(self.plan.device)
         test, validation = (

@@ -31,7 +31,7 @@ from wirelessfl.learning.local_gradients import local_gradients
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
-from wirelessfl.transfers import download
+from wirelessfl.transfers import aligned, download
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class LocalLearner:
         elsewhere: BlockMap[Block] | None,
         drift: ClientDrift | None = None,
     ) -> Iterator[CohortBlock | Block]:
-        model = torch.from_numpy(start)
+        model = aligned(start)
         side = ClientSide(
             self.algorithm,
             ServerState(model, as_tensors(state.server_memory)),

@@ -258,7 +258,7 @@ class Round:
 
     @property
     def not_finite(self) -> int:
-        """The number of updates that are not finite."""
+        """The number of updates whose norm is not finite in single precision."""
         return sum(int(np.count_nonzero(~np.isfinite(record.norm_raw))) for record in self.training)
 
     def train_loss(self, positions: NDArray[np.int64]) -> NDArray[np.float64]:

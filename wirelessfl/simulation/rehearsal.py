@@ -77,7 +77,7 @@ class Rehearser(Learner):
         """The model stays as it is."""
 
     @override
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int, *, last: bool) -> Assessment:
         """No accuracy or loss."""
         return Assessment()
 

@@ -204,7 +204,13 @@ class Simulation:
             trained = heard if this.roles is None else heard[this.roles[heard] != Role.FREE_RIDER]
             weight = self.deployment.network.registry.weight(this.clients[trained])
             loss = float(np.average(this.train_loss(trained), weights=weight)) if len(trained) else math.nan
-        assessed = self.deployment.learner.evaluate(state.parameters, this.index)
+        state.energy_j += this.energy.joules
+        state.nominal_energy_j += this.energy.nominal
+        accounted, now = self.ledger.epsilon_accounted(), seconds(cell.medium.now)
+        # Known before the evaluation, so that the model with which a run ends is always evaluated
+        last = this.index >= self.stop.rounds or self.stop.reaches_a_limit(accounted, now, state.nominal_energy_j)
+        last |= self.stop.diverged and not np.isfinite(state.parameters).all()
+        assessed = self.deployment.learner.evaluate(state.parameters, this.index, last=last)
         this.accuracies, personal = assessed.of_clients, self.deployment.personal
         if personal is not None and this.accuracies is not None:
             this.personal_accuracies = personal.accuracies(state, this.index)
@@ -220,15 +226,13 @@ class Simulation:
             validation_loss=assessed.validation.loss,
             client_drift=this.drift.rms,
             server_step_norm=this.step_norm,
-            sim_time_s=seconds(cell.medium.now),
+            sim_time_s=now,
             epsilon_published=self.ledger.epsilon_published(),
-            epsilon_accounted=self.ledger.epsilon_accounted(),
+            epsilon_accounted=accounted,
             selection_epsilon=self._epsilon_of_the_selection(),
         )
         state.round_index = this.index
         state.clock = cell.medium.now
-        state.energy_j += this.energy.joules
-        state.nominal_energy_j += this.energy.nominal
         state.ledger = self.ledger.state()
         if (roles := self.deployment.roles) is not None:
             sent = this.clients[collected.transmitted]
@@ -249,7 +253,8 @@ class Simulation:
         if this.index >= self.stop.rounds:
             state.ended = True
             return
-        by_limit, by_release = self.stop.reaches_a_limit(this, state), self.stop.reached_by_release(this, state)
+        spent = (this.server.epsilon_accounted, this.server.sim_time_s, state.nominal_energy_j)
+        by_limit, by_release = self.stop.reaches_a_limit(*spent), self.stop.reached_by_release(this, state)
         state.ended = by_limit or by_release
         if by_limit and self.deployment.selection.reports.noise_std is not None:
             self.ledger.remark(ENDED_AT_A_LIMIT)

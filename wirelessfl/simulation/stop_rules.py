@@ -41,14 +41,14 @@ class StopRules:
         """Whether the number of rounds follows the clients' own data."""
         return self.accuracy is not None and not self.test_is_public
 
-    def reaches_a_limit(self, this: Round, state: SimulationState) -> bool:
-        """Whether the run ends with this round by a limit on what it spends; NaN reaches none."""
-        limits = (
-            (this.server.epsilon_accounted, self.epsilon),
-            (this.server.sim_time_s, self.sim_time_s),
-            (state.nominal_energy_j, self.energy_j),
+    def reaches_a_limit(self, epsilon_accounted: float, sim_time_s: float, energy_j: float) -> bool:
+        """Whether a run that has spent this much ends with its round; NaN reaches no limit."""
+        spent = (
+            (epsilon_accounted, self.epsilon),
+            (sim_time_s, self.sim_time_s),
+            (energy_j, self.energy_j),
         )
-        return any(limit is not None and value >= limit for value, limit in limits)
+        return any(limit is not None and value >= limit for value, limit in spent)
 
     def reached_by_release(self, this: Round, state: SimulationState) -> bool:
         """Whether the run ends with this round because of what it has released."""

@@ -122,7 +122,7 @@ def last_evaluation(trace: AnyRoot) -> dict[str, float]:
 
 
 def divergence(trace: AnyRoot) -> dict[str, Any]:
-    """Entries of the summary on updates and models that are not finite.
+    """Entries of the summary on models that are not finite, and on updates whose norm is not, in single precision.
 
     ``diverged_in`` is the first round, as far as it was evaluated, since which the global model or its test loss is not
     finite, or since which no update that was received is, null where both are; ``updates_not_finite`` how many updates
@@ -175,8 +175,8 @@ def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
     sentences, first = [], said["updates_not_finite_first"]
     if first is not None:
         sentences.append(
-            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite "
-            f"({said['updates_not_finite']} in the whole run): with a clip they count as zeros, a robust rule leaves "
+            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite or longer "
+            f"than 3.4e38, the largest number in single precision ({said['updates_not_finite']} in the whole run): with a clip they count as zeros, a robust rule leaves "
             "them out, and with neither they reach the model"
         )
     if said["diverged_in"] is not None:

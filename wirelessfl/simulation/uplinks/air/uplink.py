@@ -159,20 +159,15 @@ class OverTheAir(AirPlanner):
         return [observed_release(transmitters, release, one, self.jamming) for one in heard]
 
     def state(self) -> dict[str, Any]:
-        """State of power controls and edges."""
+        """State of power controls; edges have a memory of their own."""
         adaptive = enumerate(self.policies)
-        return {
-            "policies": {str(c): dict(p.state()) for c, p in adaptive if isinstance(p, AdaptivePowerControl)},
-            "edges": {} if self.edges is None else self.edges.state(),
-        }
+        return {"policies": {str(c): dict(p.state()) for c, p in adaptive if isinstance(p, AdaptivePowerControl)}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Power control as a state has it."""
         for station, policy in enumerate(self.policies):
             if isinstance(policy, AdaptivePowerControl):
                 self.policies[station] = policy.restored(dict(state["policies"][str(station)]))
-        if self.edges is not None:
-            self.edges.restore(state["edges"])
 
     def _transmitters(self, plan: AirPlan) -> Transmitters:
         constants = (self.air, self.ranges, self.iq_packing, self.joules_per_unit)
