@@ -175,9 +175,9 @@ def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
     sentences, first = [], said["updates_not_finite_first"]
     if first is not None:
         sentences.append(
-            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite or longer "
-            f"than 3.4e38, the largest number in single precision ({said['updates_not_finite']} in the whole run): with a clip they count as zeros, a robust rule leaves "
-            "them out, and with neither they reach the model"
+            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite or longer than "
+            f"3.4e38, the largest number in single precision ({said['updates_not_finite']} in the whole run): with a "
+            "clip they count as zeros, a robust rule leaves them out, and with neither they reach the model"
         )
     if said["diverged_in"] is not None:
         ended = ", with which it ended" if said["diverged_in"] == rounds else ""
