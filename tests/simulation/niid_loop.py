@@ -37,7 +37,7 @@ def main(data: Path, dataset: str, algorithm: str, rounds: int, out: Path) -> No
             "algorithm": algorithm,
             "round": this.index,
             "test_accuracy": this.values["test_accuracy"],
-            "test_accuracy_loop": learner.evaluate(theirs, this.index).test.accuracy,
+            "test_accuracy_loop": learner.evaluate(theirs, this.index, last=True).test.accuracy,
             "distance": float(np.linalg.norm(ours - theirs)),
             "moved": float(np.linalg.norm(theirs - begin)),
         }

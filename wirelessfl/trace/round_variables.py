@@ -82,7 +82,7 @@ ROUND_VARIABLES = (
     _per_round(
         "updates_not_finite",
         "1",
-        "clients received whose update or its float32 norm was not finite: a clip makes it zero, robust rules leave it out",
+        "clients received whose update or its float32 norm was not finite: a clip makes it zero, robust rules omit it",
         label="updates not finite",
     ),
     _per_round(
