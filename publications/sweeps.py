@@ -173,7 +173,7 @@ def _clipping_at_medium() -> Sweep:
 
     A run of the sweep is the first eight of the study's 25 rounds, which begin within 31 s, with the noise of all 25.
     What is not tuned is the study's own: κ, and the larger η_C, are those that won in the small size, scaled.
-    At first rates were from 0.032 to 0.25, and C of DP-SGD 0.5 or 1: 0.032 was the worst, and both upper ends won.
+    At first rates were from 0.032 to 0.25, and C of DP-SGD 0.5 or 1: 0.032 was the worst rate, and 0.25 the best.
     """
     spent = {"mechanism": "gaussian", "sampling": "poisson", "epsilon": 3.61, "target": "published", "clip": 1.0}
     relu, tempered = {"name": "relu"}, {"name": "tempered_sigmoid", "s": 2, "T": 2, "o": 1}
