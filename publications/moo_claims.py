@@ -29,7 +29,6 @@ from publications.moo_numbers import EPSILONS, TABLE_III
 from publications.moo_table import diverged_text, has_run
 from publications.moo_theory import THEORY_CLAIMS
 from publications.moo_tuned import (
-    PAPER,
     TUNED_BEST,
     TUNED_BEST_PRIVATE,
     TUNED_CLAIMS,
@@ -38,10 +37,10 @@ from publications.moo_tuned import (
     TUNED_PRIVATE,
     TUNED_TEMPERED,
     TUNED_WAV,
+    chosen_rates,
 )
-from publications.sweeps import SWEEPS
+from publications.studies import SIZES, Size
 from publications.tables import Tables
-from publications.tuning_runs import tuned_file
 
 Check = Callable[[Tables], Verdict]
 
@@ -50,12 +49,12 @@ Check = Callable[[Tables], Verdict]
 RATE = 0.5
 """The learning rate of all methods that are compared at equal ε of a sample, in every size."""
 
-TUNED_IN = frozenset(sweep.size for sweep in SWEEPS[PAPER] if tuned_file(PAPER, sweep).exists())
-"""The sizes in which the learning rate was tuned, so that a comparison at `RATE` has a tuned one beside it."""
+DECIDES_IN = frozenset(size for size in SIZES if (rates := chosen_rates(size)) and min(rates) < RATE < max(rates))
+"""The sizes in which tuning chose learning rates on both sides of `RATE`."""
 
 
 def qualified(check: Check, *methods: Method, beside: Claim | None = None) -> Check:
-    """A check on accuracies that says what its effect rests on, and decides nothing where no rate was tuned.
+    """A check on accuracies that says what its effect rests on, and decides nothing outside `DECIDES_IN`.
 
     At one learning rate for all, which suits some methods and makes others fail, an interval tells about that rate and
     not about the methods. Its numbers and its effect stay.
@@ -70,21 +69,25 @@ def qualified(check: Check, *methods: Method, beside: Claim | None = None) -> Ch
         found = check(tables)
         if found.outcome is Outcome.NOT_TESTED or found.effect is None:
             return found
-        tuned = tables.about["size"] in TUNED_IN
+        size = tables.about["size"]
         told = [found.effect.name, diverged_text(tables, methods)]
-        told.append("" if tuned else f"learning rate {RATE:g}, not tuned at this size")
+        told.append("" if size in DECIDES_IN else f"learning rate {RATE:g}, {_tuned_words(size)}")
         found = replace(found, effect=replace(found.effect, name="; ".join(one for one in told if one)))
-        if tuned:
+        if size in DECIDES_IN:
             return found
         reason = (
-            "the learning rate is not tuned at this size, so that nothing is decided about the methods; at "
-            f"{RATE:g}: {found.reason}"
+            f"the learning rate is {RATE:g} for all, {_tuned_words(size)}, so that nothing is decided about the "
+            f"methods; at it: {found.reason}"
         )
-        claim = beside.text.rstrip(".") if beside else ""
-        tuned_words = f"; judged below, at the small size: “{claim}”" if beside else ""
-        return replace(found, outcome=Outcome.UNDECIDED, reason=reason + tuned_words)
+        beside_words = f"; judged below: “{beside.text.rstrip('.')}”" if beside else ""
+        return replace(found, outcome=Outcome.UNDECIDED, reason=reason + beside_words)
 
     return judged
+
+
+def _tuned_words(size: Size) -> str:
+    rates = chosen_rates(size)
+    return f"and tuning chose {min(rates):g} to {max(rates):g}" if rates else "not tuned at this size"
 
 
 def over(first: Method, second: Method, beside: Claim | None = None) -> Check:

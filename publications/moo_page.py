@@ -244,7 +244,7 @@ SETTING = (
     Setting(
         "learning rate",
         "searched, not stated",
-        ours={"small": "0.5; tuned beside it", "medium": "0.5, not tuned", "full": "0.5, not tuned"},
+        ours={"small": "0.5; tuned beside it", "medium": "0.5; tuned beside it at ε = 3.61", "full": "0.5, not tuned"},
     ),
     Setting("norm C at the start", "the same for all methods, not stated", "training.privacy.clip", "moo"),
     Setting("κ", "searched, not stated", KAPPA, "moo"),

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from publications.claims import Claim, Verdict
-from publications.sweeps import NORM_RATE, PRIVACY, sweeps_named
+from publications.studies import Size
+from publications.sweeps import LR, NORM_RATE, PRIVACY, sweeps_named
 from publications.tables import Tables
 from publications.tuned_claims import ahead_when_tuned
 from publications.tuning_runs import tuned_point
@@ -42,6 +43,13 @@ def has_least_rate(method: str, size: str) -> bool:
     sweep = next(one for one in sweeps_named(PAPER, SWEEP) if one.size == size)
     grid = next(one.grid for one in sweep.methods if one.name == method)
     return bool(tuned_point(PAPER, SWEEP, size, method)[PRIVACY]["clipping"]["lr"] == min(grid[NORM_RATE]))
+
+
+def chosen_rates(size: Size) -> list[float]:
+    """The learning rates that tuning chose for the methods of Table III in a size; none where it was not tuned."""
+    sweeps = [sweep for sweep in sweeps_named(PAPER, SWEEP) if sweep.size == size]
+    points = [tuned_point(PAPER, SWEEP, size, method.name) for sweep in sweeps for method in sweep.methods]
+    return [float(point[LR]) for point in points if point]
 
 
 TUNED_MOO = Claim(

@@ -153,11 +153,12 @@ def tuned_study(paper: str, sweep: Sweep, trials: Sequence[Trial]) -> str:
     rows = [method.at(winner(scores(sweep, method, trials)).values) for method in sweep.methods]
     document = {**_document(paper, sweep, rows), "seeds": sweep.reported}
     names = ", ".join(method.name for method in sweep.methods)
+    few = "1 seed that is" if len(sweep.seeds) == 1 else f"{len(sweep.seeds)} seeds that are"
     head = (
         f"# {sweep.title}, every method at the setting that won on validation samples.\n"
         f"# In this order: {names}.\n"
         f"# Written by `python -m publications tune {paper} --size {sweep.size}` from tuning-{sweep.name}.csv: "
-        f"{sweep.budget} settings of\n# each method at {len(sweep.seeds)} seeds that are not among those below.\n"
+        f"{sweep.budget} settings of\n# each method at {few} not among those below.\n"
     )
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
 

@@ -12,14 +12,14 @@ from publications.catalogue import find_paper, study_file
 from publications.claims import Outcome, judge
 from publications.levels import DATASET
 from publications.moo import MULTI_OBJECTIVE
-from publications.moo_claims import OTHERS, RATE, TUNED_IN, stated_lead
+from publications.moo_claims import DECIDES_IN, OTHERS, RATE, stated_lead
 from publications.moo_guarantees import DYNAMIC_GUARANTEE
 from publications.moo_methods import EPSILON, KEYS, METHODS, MOO
 from publications.moo_numbers import DATA, EPSILONS, TABLE_III
 from publications.moo_page import draw_learning, draw_norms
 from publications.moo_rates import NORM
 from publications.moo_table import all_numbers_rows, diverged_text, table_iii_rows
-from publications.moo_tuned import has_least_rate
+from publications.moo_tuned import chosen_rates, has_least_rate
 from publications.studies import SIZES, Size
 from publications.tables import AuditRow, CurveRow, RunRow, StudyTable, Tables
 from tests.publications.moo_runs import made_up_tables
@@ -30,8 +30,8 @@ WAVELETS = BY_TEXT["DP-SGD-WAV is more accurate than DP-SGD."]
 AHEAD = BY_TEXT["MOO is more accurate than DP-SGD with the same starting norm."]
 
 
-def test_the_rate_is_tuned_in_the_small_size_alone_and_is_the_one_that_ran() -> None:
-    assert {"small"} == TUNED_IN
+def test_the_rate_decides_in_the_small_size_alone_and_is_the_one_that_ran() -> None:
+    assert {"small"} == DECIDES_IN
     paper = find_paper("moo-adaptive-clipping")
     for size in SIZES:
         for name in ("sample", "dynamic", "tempered", "moo", "moo-private"):
@@ -46,14 +46,17 @@ def test_a_tuned_size_decides() -> None:
 
 
 @pytest.mark.parametrize("size", ["medium", "full"])
-def test_an_untuned_size_keeps_the_effect_and_decides_nothing(size: str) -> None:
+def test_a_rate_beside_those_that_tuning_chose_keeps_the_effect_and_decides_nothing(size: Size) -> None:
     decided, found = judge(WAVELETS, made_up_tables("small")), judge(WAVELETS, made_up_tables(size))
     assert found.outcome is Outcome.UNDECIDED and not found.one_seed
     assert decided.effect is not None and found.effect is not None
     assert (found.effect.value, found.effect.low) == (decided.effect.value, decided.effect.low)
-    assert found.effect.text().endswith("learning rate 0.5, not tuned at this size")
+    rates = chosen_rates(size)
+    told = f"and tuning chose {min(rates):g} to {max(rates):g}" if rates else "not tuned at this size"
+    assert bool(rates) is (size == "medium") and all(rate <= RATE for rate in rates)
+    assert found.effect.text().endswith(f"learning rate 0.5, {told}")
     assert found.numbers == decided.numbers
-    assert f"at 0.5: {decided.reason}" in found.reason
+    assert f"0.5 for all, {told}, so that nothing is decided about the methods; at it: {decided.reason}" in found.reason
     assert "“All tuned alike, at published ε = 3.61, DP-SGD-WAV is more accurate than DP-SGD”" in found.reason
 
 

@@ -18,7 +18,8 @@ from publications.tables import Tables
 from publications.texts import epsilon, percent
 from publications.tuning import scores
 from publications.tuning_runs import read_trials, tuned_point
-from publications.zcdp_curves import LAST, least_window, rise, window
+from publications.zcdp_curves import least_window, window
+from publications.zcdp_measured import FIRST_DROP, LAST, LOSS_RISE
 from publications.zcdp_noise import NOISE_TABLES
 from publications.zcdp_points import (
     EPSILONS,
@@ -193,28 +194,43 @@ def test_more_local_steps(page: str, full: Tables) -> None:
 
 def test_the_loss_that_rises(page: str, full: Tables) -> None:
     table = full.study("convergence-logistic")
-    found = rise(table, 1e-3, 40)
-    assert found is not None
-    assert f"The difference is {found[0]:+.4f} ± {found[1]:.4f};" in page
+    found = Difference(table.by_seed(LOSS_RISE, {NOISE: 1e-3, STEPS: 40}))
+    told = f"{found.mean:+.4f} ± {found.half_width:.4f}"
+    assert f"The difference is {told}. The mean" in page
+    assert f"from rounds 37-44 to the last eight by {told} with logistic regression" in page
     places = {}
     for noise in (1e-5, 1e-3, 0.1, 0.5):
         curve = table.curve({NOISE: noise, STEPS: 40}, "train_loss")
-        places[noise] = (*least_window(curve), window(curve, *LAST)[0])
+        places[noise] = (*least_window(curve), window(curve, *LAST))
     first, least, end = places[1e-3]
     assert first == 22 and places[1e-5][0] == 22 and f"rise from {least:.4f} there to {end:.4f}" in page
-    assert f"is least in rounds 22-29 and {end - least:.4f} above that at the end" in page
-    assert f"With σ = 10⁻⁵ they rise from {places[1e-5][1]:.4f} to {places[1e-5][2]:.4f}" in page
-    ends = []
+    assert f"With σ = 10⁻⁵ it rises from {places[1e-5][1]:.4f} to {places[1e-5][2]:.4f}" in page
+    ends, falls = [], []
     for study, noise, steps in (("unscaled-logistic", 1e-3, 40), ("convergence-network", 1e-2, 20)):
         curve = full.study(study).curve({NOISE: noise, STEPS: steps}, "train_loss")
-        ends.append(f"{window(curve, *LAST)[0] - least_window(curve)[1]:.4f}")
-    assert f"the mean ends {ends[0]} and {ends[1]} above its least" in page
+        ends.append(f"{window(curve, *LAST) - least_window(curve)[1]:.4f}")
+        one = Difference(full.study(study).by_seed(LOSS_RISE, {NOISE: noise, STEPS: steps}))
+        falls.append(f"{-one.mean:.3f} ± {one.half_width:.3f}")
+    assert f"their means end {ends[0]} and {ends[1]} above their least" in page
+    assert f"falls from the one to the other by {falls[0]}, and with the network" in page
+    assert f"and τ = 20 by {falls[1]};" in page
     more, less = (convergence_point("logistic", one, 40) for one in (1e-3, 1e-5))
     paired = full.difference(more, less, "train_loss")
     assert max(abs(one) for one in paired.by_seed.values()) < 0.0002
     assert (places[0.1][0], places[0.5][0]) == (4, 3) and "in rounds 4-11 and 3-10" in page
     larger = [places[one][2] - places[one][1] for one in (0.1, 0.5)]
     assert f"and is {larger[0]:.3f} and {larger[1]:.2f} above it at the end" in page
+
+
+def test_the_accuracy_that_does_not_fall(page: str, full: Tables) -> None:
+    table = full.study("convergence-network")
+    drops = [table.by_seed(FIRST_DROP, {NOISE: 1e-2, STEPS: steps}) for steps in (1, 5, 10, 20)]
+    assert all(one == drops[0] for one in drops) and len(drops[0]) == 5
+    gains = sorted(-one for one in drops[0].values())
+    assert gains[:3] == [0, 0, 0] and f"gains {100 * gains[3]:.0f} and {100 * gains[4]:.0f} points" in page
+    after = {round(table.curve({NOISE: 1e-2, STEPS: steps})[0].mean, 2) for steps in (1, 5, 10, 20)}
+    assert after == {0.76} and "the larger class, 76 %" in page
+    assert {round(0.76 - one, 1) for one in gains[3:]} == {0.2}
 
 
 def test_the_unstable_rate(page: str, full: Tables) -> None:
