@@ -203,7 +203,7 @@ def test_the_loss_that_rises(page: str, full: Tables) -> None:
         curve = table.curve({NOISE: noise, STEPS: 40}, "train_loss")
         places[noise] = (*least_window(curve), window(curve, *LAST))
     first, least, end = places[1e-3]
-    assert first == 22 and places[1e-5][0] == 22 and f"rise from {least:.4f} there to {end:.4f}" in page
+    assert first == 22 and places[1e-5][0] == 22 and f"rises from {least:.4f} there to {end:.4f}" in page
     assert f"With σ = 10⁻⁵ it rises from {places[1e-5][1]:.4f} to {places[1e-5][2]:.4f}" in page
     ends, falls = [], []
     for study, noise, steps in (("unscaled-logistic", 1e-3, 40), ("convergence-network", 1e-2, 20)):
