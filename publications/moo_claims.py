@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from publications.claims import Claim, Outcome, Verdict, not_tested, off_by, same, weigh
@@ -39,7 +39,6 @@ from publications.moo_tuned import (
     TUNED_WAV,
     chosen_rates,
 )
-from publications.studies import SIZES, Size
 from publications.tables import Tables
 
 Check = Callable[[Tables], Verdict]
@@ -49,12 +48,11 @@ Check = Callable[[Tables], Verdict]
 RATE = 0.5
 """The learning rate of all methods that are compared at equal ε of a sample, in every size."""
 
-DECIDES_IN = frozenset(size for size in SIZES if (rates := chosen_rates(size)) and min(rates) < RATE < max(rates))
-"""The sizes in which tuning chose learning rates on both sides of `RATE`."""
-
 
 def qualified(check: Check, *methods: Method, beside: Claim | None = None) -> Check:
-    """A check on accuracies that says what its effect rests on, and decides nothing outside `DECIDES_IN`.
+    """A check on accuracies that says what its effect rests on, and decides nothing where `RATE` suits nobody.
+
+    That is so where tuning in that size chose smaller rates for all methods that are compared, or larger ones, or none.
 
     At one learning rate for all, which suits some methods and makes others fail, an interval tells about that rate and
     not about the methods. Its numbers and its effect stay.
@@ -71,12 +69,14 @@ def qualified(check: Check, *methods: Method, beside: Claim | None = None) -> Ch
             return found
         size = tables.about["size"]
         told = [found.effect.name, diverged_text(tables, methods)]
-        told.append("" if size in DECIDES_IN else f"learning rate {RATE:g}, {_tuned_words(size)}")
+        rates = chosen_rates(size, methods)
+        decides = bool(rates) and min(rates) <= RATE <= max(rates)
+        told.append("" if decides else f"learning rate {RATE:g}, {_tuned_words(rates)}")
         found = replace(found, effect=replace(found.effect, name="; ".join(one for one in told if one)))
-        if size in DECIDES_IN:
+        if decides:
             return found
         reason = (
-            f"the learning rate is {RATE:g} for all, {_tuned_words(size)}, so that nothing is decided about the "
+            f"the learning rate is {RATE:g} for all, {_tuned_words(rates)}, so that nothing is decided about the "
             f"methods; at it: {found.reason}"
         )
         beside_words = f"; judged below: “{beside.text.rstrip('.')}”" if beside else ""
@@ -85,9 +85,11 @@ def qualified(check: Check, *methods: Method, beside: Claim | None = None) -> Ch
     return judged
 
 
-def _tuned_words(size: Size) -> str:
-    rates = chosen_rates(size)
-    return f"and tuning chose {min(rates):g} to {max(rates):g}" if rates else "not tuned at this size"
+def _tuned_words(rates: Sequence[float]) -> str:
+    if not rates:
+        return "not tuned at this size"
+    ends = dict.fromkeys(f"{rate:g}" for rate in (min(rates), max(rates)))
+    return f"and tuning chose {' to '.join(ends)}"
 
 
 def over(first: Method, second: Method, beside: Claim | None = None) -> Check:

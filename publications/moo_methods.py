@@ -25,6 +25,21 @@ DYNAMIC_EQUAL, WEIGHTED, MOO_PRIVATE = (Method(name) for name in ("dynamic-equal
 MOO_STEP = Method("moo-step")
 MOO_ONCE, DP_SGD_ONCE = Method("moo-once"), Method("sample-once")
 
+TUNED_NAMES: tuple[tuple[Method, str], ...] = (
+    (DP_SGD, "DP-SGD"),
+    (DP_SGD_ONCE, "DP-SGD"),
+    (WAV, "DP-SGD-WAV"),
+    (WEIGHTED, "DP-SGD-WAV"),
+    (DYNAMIC, "dynamic DP"),
+    (DYNAMIC_EQUAL, "dynamic DP"),
+    (TEMPERED, "tempered sigmoid"),
+    (MOO, "MOO"),
+    (MOO_ONCE, "MOO"),
+    (MOO_STEP, "MOO"),
+    (MOO_PRIVATE, "MOO, private"),
+)
+"""What the sweep calls a method; DP-FedAvg, whose ε is a client's, is in none."""
+
 METHODS: dict[str, tuple[Method, Method | None]] = {
     "FL w/ DP-SGD": (DP_SGD, DP_SGD),
     "FL w/ DP-FedAvg": (FEDAVG, None),

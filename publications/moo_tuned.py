@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from publications.claims import Claim, Verdict
+from publications.levels import Method
+from publications.moo_methods import TUNED_NAMES
 from publications.studies import Size
 from publications.sweeps import LR, NORM_RATE, PRIVACY, sweeps_named
 from publications.tables import Tables
@@ -45,10 +47,10 @@ def has_least_rate(method: str, size: str) -> bool:
     return bool(tuned_point(PAPER, SWEEP, size, method)[PRIVACY]["clipping"]["lr"] == min(grid[NORM_RATE]))
 
 
-def chosen_rates(size: Size) -> list[float]:
-    """The learning rates that tuning chose for the methods of Table III in a size; none where it was not tuned."""
-    sweeps = [sweep for sweep in sweeps_named(PAPER, SWEEP) if sweep.size == size]
-    points = [tuned_point(PAPER, SWEEP, size, method.name) for sweep in sweeps for method in sweep.methods]
+def chosen_rates(size: Size, methods: Sequence[Method]) -> list[float]:
+    """The learning rates that tuning chose for some methods in a size; none where it was not tuned."""
+    names = dict.fromkeys(name for one, name in TUNED_NAMES if one in methods)
+    points = [tuned_point(PAPER, SWEEP, size, name) for name in names]
     return [float(point[LR]) for point in points if point]
 
 

@@ -204,6 +204,20 @@ def test_paired_rows_are_differences_round_by_round(tmp_path: Path) -> None:
     assert (tmp_path / "paired.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_accuracies_are_compared_in_the_last_round_that_both_evaluated(tmp_path: Path) -> None:
+    """The second run ends there, so that its last model is evaluated too."""
+    before = open_recording(recorded_run(small(uplink={"kind": "ideal"}), tmp_path / "x")).dataset.load()
+    after = before.copy(deep=True)
+    before["test_accuracy"][:] = [np.nan, 0.25, np.nan]
+    after["test_accuracy"][:] = [np.nan, 0.5, 0.75]
+    rows = {row.name: row for row in paired_rows(before, after)}
+    found = rows["test_accuracy"]
+    assert (found.recorded, found.changed, found.difference) == (0.25, 0.5, 0.25)
+    after["test_accuracy"][:] = [0.5, np.nan, 0.75]  # no round in common: each by itself
+    found = {row.name: row for row in paired_rows(before, after)}["test_accuracy"]
+    assert (found.recorded, found.changed) == (0.25, 0.75)
+
+
 def test_two_infinite_epsilons_have_no_difference(tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(uplink={"kind": "ideal"}), tmp_path / "x"))
     rows = {row.name: row for row in paired_rows(recording.dataset, recording.dataset)}

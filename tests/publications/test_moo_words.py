@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from publications.catalogue import find_paper, study_file
+from publications.effects import Difference
 from publications.levels import DATASET, Method
 from publications.moo_claims import stated_lead
 from publications.moo_methods import DP_SGD, DYNAMIC, EPSILON, KAPPA, MECHANISM, MOO, MOO_PRIVATE, NORM_RATE, TEMPERED
@@ -16,7 +17,9 @@ from publications.moo_page import SETTING
 from publications.moo_table import all_numbers_rows, diverged_runs
 from publications.results import judge_all, read_results
 from publications.studies import SIZES, Size
-from publications.tuning_runs import tuned_point
+from publications.sweeps import LR, find_sweep
+from publications.tuning import scores
+from publications.tuning_runs import read_trials, tuned_point
 from wirelessfl.privacy import Statement
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.mechanism import GradientNoise, MooClip
@@ -120,6 +123,20 @@ def test_the_medium_size_in_short() -> None:
     assert "all three runs end in round 5 of 25, have then spent 0.68 of 1.64, and count as 0 %" in TEXT
 
 
+def test_what_tuning_chose_in_the_medium_size() -> None:
+    sweep = find_sweep(PAPER.name, "clipping", "medium")
+    rates = {one.name: tuned_point(PAPER.name, sweep.name, "medium", one.name)[LR] for one in sweep.methods}
+    assert {name for name, rate in rates.items() if rate == 0.125} == {"tempered sigmoid"}
+    assert {rate for name, rate in rates.items() if name != "tempered sigmoid"} == {0.25}
+    assert "every method chose 0.25, but for tempered sigmoids, which chose 0.125" in TEXT
+    trials = read_trials(ROOT / "results" / "papers" / PAPER.name / "medium", sweep)
+    plain = {tuple(one.values.values()): 100 * one.accuracy for one in scores(sweep, sweep.methods[0], trials)}
+    assert f"With 0.5 in eight rounds of 25 DP-SGD has {plain[0.5, 1.0]:.1f} % on validation samples" in TEXT
+    assert f"and {plain[0.25, 1.0]:.1f} % with 0.25" in TEXT
+    rounds = {load_study(study_file(PAPER, "medium", PAPER.study("sample"))).runs[0].scenario.rounds}
+    assert rounds == {25} and sweep.trial == {"evaluate.every": 8, "stop.sim_time_s": 31}
+
+
 def test_the_sweep_of_the_medium_size_chooses_nothing() -> None:
     sweep = RESULTS["medium"].study("rates")
     least, *others = sweep.levels(NORM_RATE)
@@ -198,3 +215,19 @@ def test_runs_diverge_or_stay_at_chance() -> None:
     """In these words: nothing runs away, and no model is lost."""
     captions = " ".join(figure.caption for figure in PAPER.figures)
     assert not re.search(r"model[^.]{0,30}\blost|runs away|loses the model", f"{TEXT} {captions}")
+
+
+def test_tuned_alike_in_the_medium_size() -> None:
+    table, size = RESULTS["medium"].study("tuned-clipping"), "medium"
+    ends = {
+        name: table.by_seed("test_accuracy", tuned_point(PAPER.name, "clipping", size, name))
+        for name in ("DP-SGD", "MOO", "MOO, private")
+    }
+    plain, moo, private = (100 * sum(one.values()) / len(one) for one in ends.values())
+    assert f"DP-SGD: {moo:.1f} and {plain:.1f} %, where the paper has" in TEXT
+    stated = [TABLE_III[name]["mnist"]["3.61"] for name in ("DP-FL w/ MOO", "FL w/ DP-SGD")]
+    assert f"where the paper has {stated[0]:.1f} and {stated[1]:.1f} %" in TEXT
+    lead = Difference({seed: 100 * (one - ends["DP-SGD"][seed]) for seed, one in ends["MOO, private"].items()})
+    assert f"it ends at {private:.1f} % and is ahead by {lead.mean:.2f} ± {lead.half_width:.2f} points" in TEXT
+    behind = Difference({seed: one - ends["DP-SGD"][seed] for seed, one in ends["MOO"].items()})
+    assert abs(behind.mean) < behind.half_width

@@ -17,13 +17,14 @@ def keeping(state: SimulationState, memories: Mapping[str, Memory]) -> Callable[
     """The function that sets back what clients and edges keep of uploads to what it is now.
 
     Of an upload that is lost a client keeps neither control variates nor the like, and all that was in it is still to
-    be sent; no edge steps by it, and an averaging of that round waits for the next one.
+    be sent; no edge steps by it, and an averaging of that round waits for the next one. Clipping norms that follow
+    the training are those of before it, as of clients whose upload an outage loses.
     """
-    rows = deepcopy(state.client_rows)
+    rows, clipping = deepcopy(state.client_rows), deepcopy(state.clipping)
     kept = {name: (memories[name], memories[name].state()) for name in (RESIDUALS, EDGES) if name in memories}
 
     def set_back() -> None:
-        state.client_rows = rows
+        state.client_rows, state.clipping = rows, clipping
         for memory, before in kept.values():
             memory.restore(before)
 

@@ -39,7 +39,7 @@ State = Mapping[str, "Leaf | State"]
 """State that lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
 # The number grows whenever parts of the simulation remember something else than before.
-_MAGIC = b"wirelessfl-checkpoint 5\n"
+_MAGIC = b"wirelessfl-checkpoint 6\n"
 _CHECK_BYTES = 4
 _LENGTH_BYTES = 8
 _START = len(_MAGIC) + _CHECK_BYTES

@@ -101,6 +101,9 @@ def paired_rows(recorded: xr.Dataset, changed: xr.Dataset) -> list[PairedRow]:
     rows = []
     for quantity in QUANTITIES:
         before, after = series(recorded, quantity.name), series(changed, quantity.name)
+        both = ~np.isnan(before) & ~np.isnan(after)
+        if quantity.total is last_finite and both.any():  # of the same round
+            before, after = (np.where(both, values, math.nan) for values in (before, after))
         ours, theirs = quantity.total(before), quantity.total(after)
         if not (math.isnan(ours) and math.isnan(theirs)):
             difference = float(_minus(np.array([theirs]), np.array([ours]))[0])
