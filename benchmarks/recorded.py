@@ -93,7 +93,7 @@ class IdleLearner(Learner):
             numbers = np.zeros(k)
             yield CohortBlock(positions, updates[:k], numbers, numbers, numbers)
 
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int, *, last: bool) -> Assessment:
         """Nothing is tested."""
         return Assessment()
 

@@ -25,6 +25,7 @@ SENT = "numbers of the host, for a worker in another process"
 LOOK = "on a CPU, or where a block is repeated, alone"
 ALLOWED: dict[str, dict[Finding, str]] = {
     "transfers.py": {
+        Finding("aligned", "tensor"): UPLOAD,
         Finding("sent", "from_numpy"): UPLOAD,
         Finding("upload", "from_numpy"): UPLOAD,
         Finding("pack", "from_numpy"): UPLOAD,

@@ -40,7 +40,8 @@ def ticks(seconds: float) -> int:
     """Whole ticks nearest to a finite duration in seconds."""
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a duration must be finite and not negative, found {seconds} s")
-    return round(seconds * TICKS_PER_SECOND)
+    count = seconds * TICKS_PER_SECOND
+    return round(count) if math.isfinite(count) else int(seconds) * TICKS_PER_SECOND  # of integers no product overflows
 
 
 def all_ticks(seconds: NDArray[np.float64]) -> NDArray[np.int64]:

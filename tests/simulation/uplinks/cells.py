@@ -113,7 +113,7 @@ class Recorder:
         self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)
 
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int, *, last: bool) -> Assessment:
         return Assessment()
 
     def update_of(self, client: int) -> NDArray[np.float32]:
