@@ -409,6 +409,6 @@ def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path: Path) -> 
     path = tmp_path / "checkpoint.bin"
     save_checkpoint(path, {"a": 1}, IDENTITY)
     content = path.read_bytes()
-    path.write_bytes(content.replace(b"wirelessfl-checkpoint 5", b"wirelessfl-checkpoint 4", 1))
+    path.write_bytes(content.replace(b"wirelessfl-checkpoint 6", b"wirelessfl-checkpoint 5", 1))
     with pytest.raises(TraceError, match="not a checkpoint of this version; run again with overwrite=True"):
         load_checkpoint(path, IDENTITY)
