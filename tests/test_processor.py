@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirelessfl.processor import name_of, processor_name
+from wirelessfl.processor import is_wide_amd, name_of, processor_name
 
 X86 = """processor\t: 0
 vendor_id\t: GenuineIntel
@@ -42,3 +42,21 @@ def test_a_gpu_is_told_behind_the_processor(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"a GPU at {device}")
     assert processor_name("cuda") == f"{processor_name()}; a GPU at cuda"
     processor_name.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("processor", "wide"),
+    [
+        ("AMD EPYC 9655, family 26, model 2, avx512f", True),
+        ("AMD Ryzen AI, family 27, model 1, avx512f", True),
+        ("AMD EPYC, family 26, model 2, avx2", False),
+        ("AMD EPYC 9654, family 25, model 17, avx512f", False),
+        ("AMD EPYC, family 25, model 1, avx2", False),
+        ("Intel(R) Xeon(R) Processor, family 6, model 143, amx_tile", False),
+        ("family 26, avx512f", False),
+        ("arm64", False),
+        ("", False),
+    ],
+)
+def test_processors_of_amd_whose_units_have_512_bits(processor: str, wide: bool) -> None:
+    assert is_wide_amd(processor) is wide

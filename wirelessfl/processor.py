@@ -1,6 +1,7 @@
 """Kind of the processor: what decides, beside versions and threads, how sums of floating-point numbers are rounded."""
 
 import platform
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 
 _VECTORS = ("amx_tile", "avx512f", "avx2", "asimd")
 # Widest first: libraries of linear algebra choose their kernels by it.
+_WIDE_FAMILY = 26  # the first of AMD, Zen 5
 
 
 @cache
@@ -32,6 +34,13 @@ def name_of(cpuinfo: str) -> str:
     first, _, _ = cpuinfo.partition("\n\n")
     told = {key.strip(): value.strip() for key, colon, value in (line.partition(":") for line in first.splitlines())}
     return ", ".join(part for part in (_model(told), _vectors(told)) if part)
+
+
+def is_wide_amd(processor: str) -> bool:
+    """Whether the processor of that name is one of AMD whose arithmetic units have 512 bits, as its vectors."""
+    family = re.search(r"family (\d+)", processor)
+    wide = family is not None and int(family[1]) >= _WIDE_FAMILY
+    return wide and processor.startswith("AMD") and "avx512f" in processor
 
 
 def _model(told: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Per-sample gradients: their protocol, their forming in parts as memory allows, and accumulation in place."""
+"""Per-sample gradients: their protocol, their forming in parts as memory allows, and accumulation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias, TypeVar
@@ -99,23 +99,6 @@ def formed_in_parts(
             alike = formed
         yield part, formed
         del formed
-
-
-_LOOPED_ELEMENTS = 4096
-
-
-def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
-    """Sets into ← decay · into + left @ right, batched; ``into`` (k, m, n) is a slice of a wider matrix.
-
-    Into memory that is not contiguous, the batched product runs one matrix at a time: right for large matrices,
-    where it saves a pass, wrong for small ones, where it is all overhead. Products in reduced precision cannot
-    be accumulated in place.
-    """
-    in_place, device = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS, into.device.type
-    if in_place and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
-        torch.baddbmm(into, left, right, beta=decay, out=into)
-    else:
-        add_to(into, torch.bmm(left, right), decay)
 
 
 def add_to(into: Tensor | None, value: Tensor, decay: float) -> Tensor:

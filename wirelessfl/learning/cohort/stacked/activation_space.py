@@ -16,7 +16,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.gradients import add_product, add_to
+from wirelessfl.learning.cohort.gradients import add_to
+from wirelessfl.learning.cohort.products import add_product, product, products, products_added
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
@@ -47,20 +48,20 @@ class RecordedLinear(Layer):
         self._step += 1
         now, active = self._rows[self._step], len(inputs)
         self.inputs[:active, now] = inputs
-        outputs = (inputs.flatten(0, 1) @ self._weight.T).view(*inputs.shape[:2], -1)
+        outputs = product(inputs.flatten(0, 1), self._weight.T).view(*inputs.shape[:2], -1)
         if now.start:
             seen = self.inputs[:active, : now.start]
-            outputs = torch.baddbmm(outputs, torch.bmm(inputs, seen.mT), weights[0][:, : now.start])
+            outputs = products_added(outputs, products(inputs, seen.mT), weights[0][:, : now.start])
         if len(weights) > 1:
             outputs += weights[1].unsqueeze(1)
         return outputs, now
 
     @override
     def backward(self, weights: Weights, saved: slice, delta: Tensor) -> Tensor:
-        derivative = (delta.flatten(0, 1) @ self._weight).view(*delta.shape[:2], -1)
+        derivative = product(delta.flatten(0, 1), self._weight).view(*delta.shape[:2], -1)
         if saved.start:
-            along = torch.bmm(delta, weights[0][:, : saved.start].mT)
-            derivative = torch.baddbmm(derivative, along, self.inputs[: len(delta), : saved.start])
+            along = products(delta, weights[0][:, : saved.start].mT)
+            derivative = products_added(derivative, along, self.inputs[: len(delta), : saved.start])
         return derivative
 
     def add_gradient(self, saved: slice, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:

@@ -17,14 +17,15 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.gradients import add_product, add_to
+from wirelessfl.learning.cohort.gradients import add_to
+from wirelessfl.learning.cohort.products import add_product, product, products, products_added, takes_onednn
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
 from wirelessfl.learning.cohort.stacked.layers import FLOPS_PER_ELEMENT, Layer, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, views
 
-# With fewer, a product for each client is faster than a long, thin one for all: measured by a quarter for 10 outputs,
-# and slower for 196.
+# With fewer, a product of MKL for each client is faster than a long, thin one for all: measured by a quarter for 10
+# outputs, and slower for 196.
 _FEW_OUTPUTS = 32
 
 
@@ -50,7 +51,7 @@ class SampleSpaceLinear(Layer):
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         outputs = self._rows(self.base, inputs)
         if self.gram is not None:
-            outputs = torch.baddbmm(outputs, self._rows(self.gram, inputs), weights[0])
+            outputs = products_added(outputs, self._rows(self.gram, inputs), weights[0])
         if self.has_bias:
             outputs += weights[1].unsqueeze(1)
         if self.along is not None and self.gram is not None:
@@ -123,20 +124,21 @@ class SampleSpace:
         inputs = data.own_inputs().flatten(2)
         base = _outputs(inputs, first_weight.view(outputs, features))
         several = len(data.batches) > 1
-        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if several else None
+        gram = products(inputs, inputs.transpose(1, 2)).flatten(0, 1) if several else None
         slots, along = (Slot(0, (inputs.shape[1], outputs)), *self.bias), None
         if correction is not None:
             slots, own = (*slots, Slot(0, (1,), matrix=2)), self.weight.of([correction])
-            along = torch.bmm(inputs, own.transpose(1, 2)).flatten(0, 1) if several else base
+            along = products(inputs, own.transpose(1, 2)).flatten(0, 1) if several else base
         first = Step(SampleSpaceLinear(base, gram, len(self.bias) > 0, along), slots)
         return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, updates, correction)
 
 
 def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
     # (k · n, outputs) the products of ``inputs`` (k, n, inputs) with a ``weight`` (outputs, inputs) that all share
-    if len(weight) < _FEW_OUTPUTS:
+    rows = inputs.flatten(0, 1)
+    if len(weight) < _FEW_OUTPUTS and not takes_onednn(rows, weight.T):
         return torch.matmul(weight, inputs.transpose(1, 2)).transpose(1, 2).flatten(0, 1)
-    return inputs.flatten(0, 1) @ weight.T
+    return product(rows, weight.T)
 
 
 class SampleSpaceModels(LocalModels):
