@@ -9,7 +9,8 @@ from publications.claims import Claim, Verdict
 from publications.levels import Method
 from publications.moo_methods import TUNED_NAMES
 from publications.studies import Size
-from publications.sweeps import LR, NORM_RATE, PRIVACY, sweeps_named
+from publications.sweep_keys import LR, NORM_RATE, PRIVACY
+from publications.sweeps import sweeps_named
 from publications.tables import Tables
 from publications.tuned_claims import ahead_when_tuned
 from publications.tuning_runs import tuned_point

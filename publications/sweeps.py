@@ -6,28 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from publications.studies import SIZES, Size
+from publications.sweep_keys import (
+    ACTIVATION,
+    ALGORITHM,
+    BATCH,
+    CLIP,
+    CLIPPING,
+    KAPPA,
+    LR,
+    MU,
+    NORM_RATE,
+    PRIVACY,
+    SLOPE,
+    STEPS,
+    TAU,
+    WORDS,
+)
 from publications.tuning import Sweep, TunedMethod
-
-LR, BATCH, PRIVACY = "training.optimizer.lr", "training.batch_size", "training.privacy"
-CLIP, STEPS, ALGORITHM = "training.privacy.clip", "training.steps", "training.algorithm"
-CLIPPING = "training.privacy.clipping"
-KAPPA, NORM_RATE = f"{CLIPPING}.kappa", f"{CLIPPING}.lr"
-ACTIVATION, SLOPE = "model.activation", "model.activation.T"
-MU, TAU = "training.algorithm.mu", "uplink.clip"
-
-WORDS: Mapping[str, str] = {
-    LR: "learning rate",
-    BATCH: "batch",
-    CLIP: "C",
-    KAPPA: "κ",
-    NORM_RATE: "η_C",
-    f"{CLIPPING}.clip_ratio": "ratio of C",
-    f"{CLIPPING}.multiplier_ratio": "ratio of z",
-    SLOPE: "T",
-    MU: "μ",
-    TAU: "τ",
-}
-
+from publications.wavelet_sweeps import equal_epsilon, optimizer_rates, sigma_rates
 
 # --- concentrated differential privacy with secure aggregation, on Adult --------------------------------------------
 
@@ -57,67 +53,6 @@ def _adult(kind: str, size: Size) -> Sweep:
     words = {"logistic": "Logistic regression", "network": "Network of three layers"}[kind]
     title = f"{words} at equal accounted ε = 10"
     return Sweep(kind, title, size, f"against-dp-sgd-{kind}", 24, methods, {"evaluate.every": 5}, WORDS)
-
-
-# --- noise on wavelet coefficients -------------------------------------------------------------------------------
-
-
-def _wavelet(unit: str, size: Size) -> Sweep:
-    """Plain and wavelet noise on MNIST at the accounted ε that the paper states for σ = 1."""
-    rates = {"sample": (0.125, 0.25, 0.5, 1.0), "client": (0.05, 0.1, 0.2, 0.4)}[unit]
-    start = {LR: {"sample": 0.5, "client": 0.1}[unit], CLIP: 1.0}
-    grid = {CLIP: (1.0, 2.0, 4.0, 8.0), LR: rates}
-    spent: dict[str, Any] = {"epsilon": 6.38, "target": "accounted"}
-    spent |= {"sampling": "poisson"} if unit == "sample" else {"unit": "client"}
-    clipped: dict[str, tuple[str, dict[str, Any]]] = {
-        "sample": ("wavelet, coefficients clipped", {"mechanism": "wavelet", "clip_domain": "coefficients"}),
-        "client": ("wavelet, gradients clipped", {"mechanism": "wavelet", "clip_domain": "gradient"}),
-    }
-    methods = tuple(
-        TunedMethod(name, {PRIVACY: {**mechanism, **spent}}, grid, start)
-        for name, mechanism in (
-            ("plain noise", {"mechanism": "gaussian"}),
-            clipped[unit],
-            ("wavelet, weighted", {"mechanism": "wavelet", "clip_domain": "weighted"}),
-        )
-    )
-    change = {"data.dataset.name": "mnist"}
-    title = f"MNIST, noise for a {unit}, at equal accounted ε = 6.38"
-    return Sweep(unit, title, size, unit, 16, methods, change, WORDS)
-
-
-def _wavelet_rates() -> Sweep:
-    """The learning rate of every method of Fig. 7 at each σ, for the medium size, whose 3,000 steps bear a smaller one.
-
-    At 0.5, which the base has for the 60 steps of the small size, plain noise fails. Eight rounds of twenty
-    and one seed choose; Fashion-MNIST and CIFAR-10 take the rates of MNIST.
-    """
-    halved = {"name": "dynamic", "clip_ratio": 0.5, "multiplier_ratio": 0.5}
-    noises: dict[str, dict[str, Any]] = {
-        "plain": {"mechanism": "gaussian"},
-        "dynamic": {"mechanism": "gaussian", "clipping": halved},
-        "wavelet": {"mechanism": "wavelet"},
-    }
-    sigmas, rates = (1.0, 1.5, 3.0), (0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
-    # The first of four: less noise bears larger steps
-    first = {
-        "plain": {1.0: 1, 1.5: 0, 3.0: 0},
-        "dynamic": {1.0: 2, 1.5: 1, 3.0: 0},
-        "wavelet": dict.fromkeys(sigmas, 2),
-    }
-    methods = tuple(
-        TunedMethod(
-            f"{name}, σ = {sigma:g}",
-            {PRIVACY: {**noise, "sampling": "poisson", "clip": 1.0, "noise_multiplier": sigma}},
-            {LR: rates[first[name][sigma] :][:4]},
-            {LR: 0.125},
-        )
-        for sigma in sigmas
-        for name, noise in noises.items()
-    )
-    change = {"data.dataset.name": "mnist", "rounds": 8}
-    title = "MNIST, noise for a sample, at equal σ"
-    return Sweep("rates", title, "medium", "sample", 4, methods, change, WORDS, seeds=(1001,), reported=0)
 
 
 # --- clipping by several objectives ------------------------------------------------------------------------------
@@ -260,8 +195,9 @@ SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
         _adult(kind, size) for size in ("small", "full") for kind in ("logistic", "network")
     ),
     "wavelet-dp-fl": (
-        *(_wavelet(unit, size) for size in ("small", "full") for unit in ("sample", "client")),
-        _wavelet_rates(),
+        *(equal_epsilon(unit, size) for size in ("small", "full") for unit in ("sample", "client")),
+        sigma_rates(),
+        optimizer_rates(),
     ),
     "moo-adaptive-clipping": (*(_clipping(size) for size in ("small", "full")), _clipping_at_medium()),
     "ota-cross-layer-dp": tuple(_over_the_air(size) for size in ("small", "full")),

@@ -8,7 +8,8 @@ from dataclasses import replace
 from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level
 from publications.studies import Size
-from publications.sweeps import LR, TAU, WORDS, find_sweep
+from publications.sweep_keys import LR, TAU, WORDS
+from publications.sweeps import find_sweep
 from publications.tables import Tables
 from publications.tuning import at_the_edge
 from publications.tuning_runs import tuned_point

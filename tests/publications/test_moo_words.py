@@ -17,7 +17,8 @@ from publications.moo_page import SETTING
 from publications.moo_table import all_numbers_rows, diverged_runs
 from publications.results import judge_all, read_results
 from publications.studies import SIZES, Size
-from publications.sweeps import LR, find_sweep
+from publications.sweep_keys import LR
+from publications.sweeps import find_sweep
 from publications.tuning import scores
 from publications.tuning_runs import read_trials, tuned_point
 from wirelessfl.privacy import Statement
