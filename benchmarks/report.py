@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import os
 import statistics
@@ -205,7 +206,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
     drawn = {name: points for name, points in curves.items() if points}
     if not compared and not drawn:
         return
-    heights = [0.6 + 0.22 * len(compared)] * bool(compared) + [2.6] * bool(drawn)
+    heights = [1.0 + 0.22 * len(_positions(compared))] * bool(compared) + [2.6] * bool(drawn)
     figure = Figure(figsize=(7.2, sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
     parts = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
@@ -221,31 +222,41 @@ def draw(records: Sequence[Record], path: Path) -> None:
 
 
 def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
+    """One line a case, of one group together, with a marker of each kind of processor."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes = part.subplots()
-    positions = range(len(records), 0, -1)
-    for position, record in zip(positions, records, strict=True):
+    positions = _positions(records)
+    markers = dict(zip(dict.fromkeys(record.processor for record in records), itertools.cycle("osD^v"), strict=False))
+    for record in records:
         colour = GREY if record.case.startswith("peer") else BLUE
-        axes.plot(record.to_plain_loop, position, "o", markersize=4, color=colour)
-        place = (record.to_plain_loop, position)
-        axes.annotate(number(record.to_plain_loop), place, (6, -3), textcoords="offset points", fontsize=7)
-    axes.set_yticks(positions, [_label(record) for record in records], fontsize=7)
+        place = (record.to_plain_loop, positions[record.group, record.case])
+        axes.plot(*place, markers[record.processor], markersize=4, color=colour, alpha=0.8)
+        if len(markers) == 1:
+            axes.annotate(number(record.to_plain_loop), place, (6, -3), textcoords="offset points", fontsize=7)
+    axes.set_yticks(list(positions.values()), ["  ".join(names) for names in positions], fontsize=7)
     axes.axvline(1.0, color=ORANGE, linewidth=1.0)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.15)
-    axes.set_ylim(0.4, len(records) + 0.6)
+    axes.set_ylim(0.4, len(positions) + 0.6)
     axes.grid(axis="y", alpha=0.25, linewidth=0.5)
     axes.set_xlabel("rounds a second, as a multiple of the plain loop in the same run", fontsize=8)
     axes.tick_params(axis="x", which="both", labelsize=7)
+    if len(markers) > 1:
+        for processor, marker in markers.items():
+            axes.plot([], [], marker, markersize=4, color=GREY, label=processor or "processor not kept")
+        part.legend(loc="outside upper left", fontsize=7, ncols=2)
 
 
-def _label(record: Record) -> str:
-    name, _, _ = record.processor.partition(",")
-    return "  ".join(part for part in (record.group, record.case, name) if part)
+def _positions(records: Sequence[Record]) -> dict[tuple[str, str], int]:
+    """Heights of the lines by group and case, the first on top, groups in the order in which they come."""
+    groups = list(dict.fromkeys(record.group for record in records))
+    cases = dict.fromkeys((record.group, record.case) for record in records)
+    ordered = sorted(cases, key=lambda names: groups.index(names[0]))
+    return dict(zip(ordered, range(len(ordered), 0, -1), strict=True))
 
 
 def _draw_curve(axes: Axes, name: str, points: Sequence[Record]) -> None:
