@@ -222,9 +222,9 @@ def test_tuned_alike_in_the_medium_size() -> None:
     table, size = RESULTS["medium"].study("tuned-clipping"), "medium"
     ends = {
         name: table.by_seed("test_accuracy", tuned_point(PAPER.name, "clipping", size, name))
-        for name in ("DP-SGD", "MOO", "MOO, private")
+        for name in ("DP-SGD", "MOO", "MOO, private", "dynamic DP", "tempered sigmoid", "DP-SGD-WAV")
     }
-    plain, moo, private = (100 * sum(one.values()) / len(one) for one in ends.values())
+    plain, moo, private, *others = (100 * sum(one.values()) / len(one) for one in ends.values())
     assert f"DP-SGD: {moo:.1f} and {plain:.1f} %, where the paper has" in TEXT
     stated = [TABLE_III[name]["mnist"]["3.61"] for name in ("DP-FL w/ MOO", "FL w/ DP-SGD")]
     assert f"where the paper has {stated[0]:.1f} and {stated[1]:.1f} %" in TEXT
@@ -232,3 +232,20 @@ def test_tuned_alike_in_the_medium_size() -> None:
     assert f"it ends at {private:.1f} % and is ahead by {lead.mean:.2f} ± {lead.half_width:.2f} points" in TEXT
     behind = Difference({seed: one - ends["DP-SGD"][seed] for seed, one in ends["MOO"].items()})
     assert abs(behind.mean) < behind.half_width
+    told = (
+        "dynamic DP ends at {:.1f} % (its accounted ε is 3.64), tempered sigmoids at {:.1f} % and wavelets at {:.1f} %"
+    )
+    assert told.format(*others) in TEXT
+    dynamic = tuned_point(PAPER.name, "clipping", size, "dynamic DP")
+    assert f"{float(table.band('epsilon_accounted', dynamic).mean[0]):.2f}" == "3.64"
+    columns = ("FL w/ Dynamic DP", "DP-FL w/ Tempered Sigmoid", "FL w/ DP-SGD-WAV")
+    stated = [TABLE_III[name]["mnist"]["3.61"] for name in columns]
+    assert "the paper has {:.1f}, {:.1f} and {:.1f} %".format(*stated) in TEXT
+    leads = [
+        Difference({seed: 100 * (one - ends["DP-SGD"][seed]) for seed, one in ends[name].items()})
+        for name in ("dynamic DP", "tempered sigmoid")
+    ]
+    told = " and ".join(f"{lead.mean:.2f} ± {lead.half_width:.2f}" for lead in leads)
+    assert f"in the paper: by {told} points" in TEXT
+    for seed, one in ends["tempered sigmoid"].items():
+        assert one > max(ends["MOO"][seed], ends["MOO, private"][seed])
