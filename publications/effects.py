@@ -159,6 +159,11 @@ def ratio(value: float, name: str = "", low: float = math.nan, high: float = mat
     return Effect(value, low, high, "ratio", 1.0, "below", name)
 
 
+def margin(value: float, name: str) -> Effect:
+    """By how much a theorem holds, below zero where it does not."""
+    return Effect(value, scale="number", name=name)
+
+
 def confidence(alpha: float) -> str:
     """The confidence of an interval that misses with this probability, for people."""
     return f"{100 * (1 - alpha):.3g} %"

@@ -19,7 +19,7 @@ from publications.convergence import (
     wavy_slope,
 )
 from publications.descent_pages import one_round_claims
-from publications.effects import Effect
+from publications.effects import margin
 from publications.figures import COLOURS, new_figure
 from publications.paper import PaperFigure
 from publications.tables import Tables
@@ -39,11 +39,6 @@ EXAMPLE_STEP = 0.75
 """η L of the example by hand."""
 
 
-def _margin(value: float, name: str) -> Effect:
-    """By how much a theorem holds, below zero where it does not."""
-    return Effect(value, scale="number", name=name)
-
-
 def _lemma_2(tables: Tables) -> Verdict:
     one, exact = (float(law(1, EXAMPLE_STEP, 1.0, 0.0, 1.0)) for law in (printed_norm_bound, quadratic_gap))
     broken = [step for step in STEPS if quadratic_gap(1, step, 1.0, 0.0, 1.0) > printed_norm_bound(1, step, 1, 0, 1)]
@@ -56,7 +51,7 @@ def _lemma_2(tables: Tables) -> Verdict:
         f"after {COUNT[-1]} steps is {longest[-1]:.3g} of that at the start; μ = L = 4, η = 1/4, σ_g = 1 from the "
         f"minimum: gap {left:.4g} after one step, the lemma says {floor:.4g}",
         "the term Lη²/2 of eq. (30) was lost, and a factor L of the floor",
-        _margin(one - exact, f"factor on the gap, the lemma's less the exact one at η = {EXAMPLE_STEP}/L"),
+        margin(one - exact, f"factor on the gap, the lemma's less the exact one at η = {EXAMPLE_STEP}/L"),
     )
 
 
@@ -76,7 +71,7 @@ def _mended_lemma_2(tables: Tables) -> Verdict:
         f"gap less bound: {max(excess):.2g} at most on quadratics ({len(excess)} settings, attained), "
         f"{max(wavy[1:]):.2g} on a PL function that is not convex",
         "factor 1 − μη(2 − Lη) and floor Lησ_g²/(2μ(2 − Lη)), for 0 < η < 2/L",
-        _margin(-max(*excess, *wavy), "bound less gap, the least (rounding)"),
+        margin(-max(*excess, *wavy), "bound less gap, the least (rounding)"),
     )
 
 
@@ -112,7 +107,7 @@ def _unique(tables: Tables) -> Verdict:
         f"C = {' and '.join(f'{one:.2f}' for one in found)}; gradient steps from 0.5 end at {ends[0]:.2f}, from 6 at "
         f"{ends[1]:.2f}",
         "a linear term destroys PL; with C = 4 − π/2 + y the loss is y² + 3 cos² y, which is even and largest between",
-        _margin(-abs(ends[1] - ends[0]), "0 less the distance between the ends of two descents"),
+        margin(-abs(ends[1] - ends[0]), "0 less the distance between the ends of two descents"),
     )
 
 
@@ -137,7 +132,7 @@ def _derivative(tables: Tables) -> Verdict:
         f"{f'beyond {FAR:g}' if np.isinf(high) else f'to {high:g}'}; with the sign turned it gives {fall:g} "
         f"and leads to {other:.3g}",
         "the sign of ∂ℒ_model/∂C is turned and a factor 1/C is added; neither sign gives the minimiser of (9)",
-        _margin(-abs(printed(least)), "0 less the size of eq. (10) at the minimiser of (9)"),
+        margin(-abs(printed(least)), "0 less the size of eq. (10) at the minimiser of (9)"),
     )
 
 
