@@ -34,14 +34,15 @@ RUNS = {
 }
 LARGEST_MIB = 1024
 PROGRAM = """
-import resource, sys
+import sys
 import wirelessfl as wfl
+from benchmarks.measurement import peak_memory_mib
 from wirelessfl.analysis.audit.audit import audit_scenario
 if sys.argv[2] == "audit":
     audit_scenario(sys.argv[1], trials=10)
 else:
     wfl.simulate(sys.argv[1], sys.argv[1] + ".run", pictures=False)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(int(peak_memory_mib()))
 """
 
 

@@ -57,7 +57,12 @@ def test_three_rounds_are_those_of_a_plain_loop(algorithm: str, dataset: str, sh
     for this in rounds:
         ROUND[algorithm](loop, this.clients.tolist(), this.round.index)
     assert [len(this.clients) for this in rounds] == [10, 10, 10]
-    np.testing.assert_allclose(simulation.state.parameters, loop.model.numpy(), rtol=0, atol=1e-5)
+    off = np.abs(simulation.state.parameters - loop.model.numpy())
+    # Where single and double precision lie on two sides of a kink of the network, a sample's gradient is another one,
+    # on some processors: some coordinates are then 10⁻⁵ off, and the median 3 · 10⁻⁷. Without c of SCAFFOLD the median
+    # is 7 · 10⁻⁵ and the largest 9 · 10⁻³, without μ of FedProx 1.2 · 10⁻⁶ and 2 · 10⁻⁴.
+    assert np.median(off) < 6e-7
+    assert off.max() < 1e-4
     moved = loop.model - torch.from_numpy(loop.learner.initial_state(0).parameters).double()
     assert float(moved.norm()) > 0.1
 
