@@ -134,8 +134,9 @@ class OverTheAir(AirPlanner):
     def audit_view(self) -> AuditView:
         """The noise of receivers and jammer; those behind several receivers or antennas see all receptions."""
         if isinstance(self.modulation, Waveform):
-            scheme = type(self.modulation).__name__
-            return NotAuditable(f"{scheme} sends other symbols than a canary's update, and games play sums of updates")
+            return NotAuditable(
+                "uplink.modulation sends other symbols than a canary's update, and games play sums of updates"
+            )
         hears_apart = self.network.observer is not None or self.receiver.antennas > 1
         if hears_apart and isinstance(self.policies[0], CentredPowerControl):
             return NotAuditable("a canary is a constant vector, of which nothing is sent beside the mean told apart")
