@@ -1,48 +1,44 @@
-"""Matrix products in single precision, by the faster of the two libraries that torch has for them.
+"""Large matrix products in single precision, by the faster of the two libraries that torch has for them.
 
 On processors of AMD MKL takes code for vectors of 256 bits, whatever the processor has. On one of family 26 (Zen 5),
-whose vectors have 512 bits, oneDNN multiplied matrices 1.3 to 2.4 times as fast where a product took ``FEWEST``
-operations or more; with fewer, its calls took longer. Of older families no such gain is expected: their units have 256
-bits. On all of them, and wherever precision is not single, torch chooses.
+whose vectors have 512 bits, oneDNN multiplied large matrices 1.9 to 2.4 times as fast. Older families have units of 256
+bits, so that no such gain is expected. On all of them, wherever precision is not single, and for products that are
+differentiated, torch chooses.
+
+oneDNN compiles code for each size that it meets and keeps it: 0.6 MB and one to two milliseconds a size. So it is given
+numbers of samples, of which a run has many, with four significant bits only: sums get zeros behind their samples, and
+of rows MKL multiplies those that are left.
 """
 
 from functools import cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.processor import is_wide_amd, processor_name
 
-__all__ = ["add_product", "product", "products", "products_added", "takes_onednn"]
+__all__ = ["add_product", "product", "takes_onednn"]
 
 FEWEST = 2**22
-"""Operations of a product from which oneDNN is taken. Its first product of a size takes a millisecond more."""
+"""Operations of a product from which oneDNN is taken."""
+
+FEWEST_ADDED = 2**24
+"""The same where it is added to another matrix, in a pass of its own."""
 
 _CACHED = 2**18  # numbers of a product that the cache of a core holds until they are added
 _LOOPED_ELEMENTS = 4096
+_SIGNIFICANT_BITS = 4
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """(m, n) product of matrices (m, k) and (k, n)."""
-    return _by_onednn(left, right) if takes_onednn(left, right) else left @ right
-
-
-def products(left: Tensor, right: Tensor) -> Tensor:
-    """(c, m, n) products of matrices (c, m, k) and (c, k, n), for each of c clients."""
+    """(m, n) product of matrices (m, k) and (k, n); m is a number of samples."""
     if not takes_onednn(left, right):
-        return torch.bmm(left, right)
-    out = left.new_empty(len(left), left.shape[1], right.shape[2])
-    for own, first, second in zip(out, left, right, strict=True):
-        own.copy_(_by_onednn(first, second))
-    return out
-
-
-def products_added(summand: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """(c, m, n) ``summand`` + products of matrices (c, m, k) and (c, k, n); a ``summand`` (c, 1, n) is for all rows."""
-    if not takes_onednn(left, right):
-        return torch.baddbmm(summand, left, right)
-    return products(left, right).add_(summand)
+        return left @ right
+    head = len(left) // _step(len(left)) * _step(len(left))
+    out = _by_onednn(left[:head], right)
+    return out if head == len(left) else torch.cat([out, left[head:] @ right])
 
 
 def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
@@ -51,10 +47,18 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
     Into memory that is not contiguous, MKL's batched product runs one matrix at a time: right for large matrices,
     where it saves a pass, wrong for small ones, where it is all overhead. Products in reduced precision cannot
     be accumulated in place.
+
+    Args:
+        into: Of each of c clients.
+        left: (c, m, k), with k a number of samples.
+        right: (c, k, n).
+        decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
     """
     in_place, device = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS, into.device.type
-    if takes_onednn(left, right):
+    if takes_onednn(left, right, FEWEST_ADDED):
         rows = max(1, _CACHED // into.shape[2])
+        if absent := -left.shape[2] % _step(left.shape[2]):
+            left, right = functional.pad(left, (0, absent)), functional.pad(right, (0, 0, 0, absent))
         for own, first, second in zip(into, left, right, strict=True):
             for part, some in zip(own.split(rows), first.split(rows), strict=True):
                 add_to(part, _by_onednn(some, second), decay)
@@ -64,14 +68,20 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
         add_to(into, torch.bmm(left, right), decay)
 
 
-def takes_onednn(left: Tensor, right: Tensor) -> bool:
-    """Whether oneDNN multiplies matrices (..., m, k) and (..., k, n)."""
+def takes_onednn(left: Tensor, right: Tensor, fewest: int | None = None) -> bool:
+    """Whether oneDNN multiplies matrices (..., m, k) and (..., k, n), from ``fewest`` operations on, or `FEWEST`."""
     operations = 2 * left.shape[-2] * left.shape[-1] * right.shape[-1]
-    return operations >= FEWEST and _is_plain(left) and _is_plain(right) and _onednn_is_faster()
+    return operations >= (fewest or FEWEST) and _is_plain(left) and _is_plain(right) and _onednn_is_faster()
 
 
 def _is_plain(matrix: Tensor) -> bool:
-    return matrix.device.type == "cpu" and matrix.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    on_host = matrix.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return on_host and matrix.dtype == torch.float32 and not matrix.requires_grad
+
+
+def _step(samples: int) -> int:
+    # Of numbers of that length with _SIGNIFICANT_BITS: at most an eighth of them
+    return 1 << max(0, samples.bit_length() - _SIGNIFICANT_BITS)
 
 
 def _by_onednn(left: Tensor, right: Tensor) -> Tensor:

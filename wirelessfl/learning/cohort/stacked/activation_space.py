@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.gradients import add_to
-from wirelessfl.learning.cohort.products import add_product, product, products, products_added
+from wirelessfl.learning.cohort.products import add_product, product
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
 from wirelessfl.learning.cohort.stacked.convolution import Conv2d
@@ -51,7 +51,7 @@ class RecordedLinear(Layer):
         outputs = product(inputs.flatten(0, 1), self._weight.T).view(*inputs.shape[:2], -1)
         if now.start:
             seen = self.inputs[:active, : now.start]
-            outputs = products_added(outputs, products(inputs, seen.mT), weights[0][:, : now.start])
+            outputs = torch.baddbmm(outputs, torch.bmm(inputs, seen.mT), weights[0][:, : now.start])
         if len(weights) > 1:
             outputs += weights[1].unsqueeze(1)
         return outputs, now
@@ -60,8 +60,8 @@ class RecordedLinear(Layer):
     def backward(self, weights: Weights, saved: slice, delta: Tensor) -> Tensor:
         derivative = product(delta.flatten(0, 1), self._weight).view(*delta.shape[:2], -1)
         if saved.start:
-            along = products(delta, weights[0][:, : saved.start].mT)
-            derivative = products_added(derivative, along, self.inputs[: len(delta), : saved.start])
+            along = torch.bmm(delta, weights[0][:, : saved.start].mT)
+            derivative = torch.baddbmm(derivative, along, self.inputs[: len(delta), : saved.start])
         return derivative
 
     def add_gradient(self, saved: slice, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:

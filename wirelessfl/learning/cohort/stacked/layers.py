@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_to
-from wirelessfl.learning.cohort.products import add_product, products, products_added
+from wirelessfl.learning.cohort.products import add_product
 
 Saved: TypeAlias = Any  # what a layer keeps from forward for backward; its own business
 Weights: TypeAlias = Sequence[Tensor]  # its parameters (k, *shape), in the module's order
@@ -167,11 +167,11 @@ class Linear(TrainedLayer):
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         transposed = weights[0].transpose(1, 2)
         bias = weights[1].unsqueeze(1) if self.has_bias else None
-        return products(inputs, transposed) if bias is None else products_added(bias, inputs, transposed), inputs
+        return torch.bmm(inputs, transposed) if bias is None else torch.baddbmm(bias, inputs, transposed), inputs
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        return products(delta, weights[0])
+        return torch.bmm(delta, weights[0])
 
     @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ class Linear(TrainedLayer):
 
     @override
     def inner_products(self, saved: Tensor, delta: Tensor, vectors: Weights) -> list[Tensor]:
-        of_weight = (products(saved, vectors[0].mT) * delta).sum(-1)
+        of_weight = (torch.bmm(saved, vectors[0].mT) * delta).sum(-1)
         return [of_weight, (vectors[1].unsqueeze(1) * delta).sum(-1)] if self.has_bias else [of_weight]
 
     @property

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.gradients import add_to
-from wirelessfl.learning.cohort.products import add_product, product, products, products_added, takes_onednn
+from wirelessfl.learning.cohort.products import add_product, product, takes_onednn
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
 from wirelessfl.learning.cohort.stacked.layers import FLOPS_PER_ELEMENT, Layer, Weights
@@ -51,7 +51,7 @@ class SampleSpaceLinear(Layer):
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         outputs = self._rows(self.base, inputs)
         if self.gram is not None:
-            outputs = products_added(outputs, self._rows(self.gram, inputs), weights[0])
+            outputs = torch.baddbmm(outputs, self._rows(self.gram, inputs), weights[0])
         if self.has_bias:
             outputs += weights[1].unsqueeze(1)
         if self.along is not None and self.gram is not None:
@@ -124,11 +124,11 @@ class SampleSpace:
         inputs = data.own_inputs().flatten(2)
         base = _outputs(inputs, first_weight.view(outputs, features))
         several = len(data.batches) > 1
-        gram = products(inputs, inputs.transpose(1, 2)).flatten(0, 1) if several else None
+        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if several else None
         slots, along = (Slot(0, (inputs.shape[1], outputs)), *self.bias), None
         if correction is not None:
             slots, own = (*slots, Slot(0, (1,), matrix=2)), self.weight.of([correction])
-            along = products(inputs, own.transpose(1, 2)).flatten(0, 1) if several else base
+            along = torch.bmm(inputs, own.transpose(1, 2)).flatten(0, 1) if several else base
         first = Step(SampleSpaceLinear(base, gram, len(self.bias) > 0, along), slots)
         return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, updates, correction)
 
