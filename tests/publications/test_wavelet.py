@@ -311,6 +311,13 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
     stated = [paper.removeprefix("+") for _, paper in medium["Dyn-DP-SGD", "MNIST"]]
     theirs = f"{stated[0]}, {stated[1]} and {stated[2]}"
     assert f"{first}, {second} and {third} points (±{low}, ±{middle} and ±{high}), where it has {theirs}." in text
+    for over, shape in (
+        ("DP-SGD", "{}, {} and {} points over DP-SGD (±{}, ±{} and ±{}), where the paper has {}, {} and {}"),
+        ("Dyn-DP-SGD", "{}, {} and {} points over Dyn-DP-SGD (±{}, ±{} and ±{}), where it has {}, {} and {}"),
+    ):
+        rows = medium[over, "Fashion-MNIST"]
+        gains, widths = zip(*(one.removesuffix(" points").split(" ± ") for one, _ in rows), strict=True)
+        assert shape.format(*gains, *widths, *(paper.removeprefix("+") for _, paper in rows)) in text
     for data in ("MNIST", "Fashion-MNIST"):
         ours = [one.split(" ")[0] for one, _ in medium["DP-FedAvg", data]]
         paper = [one.removeprefix("+") for _, one in medium["DP-FedAvg", data]]
