@@ -287,6 +287,18 @@ def test_medium_takes_the_rates_that_won() -> None:
             assert rate == rates[f"{name}, σ = {sigma:g}"]
 
 
+def test_optimizers_take_the_rates_that_won() -> None:
+    sweep = find_sweep("wavelet-dp-fl", "optimizers", "medium")
+    trials = read_trials(STUDIES.parents[1] / "results" / "papers" / "wavelet-dp-fl" / "medium", sweep)
+    rates = {one.name: winner(scores(sweep, one, trials)).values["training.optimizer.lr"] for one in sweep.methods}
+    varied = yaml.safe_load((STUDIES / "wavelet-dp-fl" / "medium" / "optimizers.yaml").read_text("utf-8"))["zip"]
+    keys = ("optimizer.name", "privacy.mechanism", "optimizer.lr")
+    found = set(zip(*(varied[f"training.{key}"] for key in keys), strict=True))
+    names = {"adam": "Adam", "adagrad": "AdaGrad", "gaussian": "plain", "wavelet": "wavelet"}
+    assert {f"{names[optimizer]}, {names[noise]}": rate for optimizer, noise, rate in found} == rates
+    assert len(found) == len(rates) == 4
+
+
 PAGE = (ROOT / "docs" / "papers" / "wavelet-dp-fl.md").read_text("utf-8")
 
 
