@@ -35,9 +35,8 @@ def operands(clients: int, rows: int, shared: int, columns: int, *, transposed: 
     if transposed:
         left = torch.randn(clients, shared, rows, generator=generator).mT
         return left, torch.randn(clients, columns, shared, generator=generator).mT
-    return torch.randn(clients, rows, shared, generator=generator), torch.randn(
-        clients, shared, columns, generator=generator
-    )
+    left = torch.randn(clients, rows, shared, generator=generator)
+    return left, torch.randn(clients, shared, columns, generator=generator)
 
 
 def error(found: Tensor, left: Tensor, right: Tensor, summand: Tensor | float = 0.0) -> float:

@@ -36,9 +36,9 @@ def product(left: Tensor, right: Tensor) -> Tensor:
     """(m, n) product of matrices (m, k) and (k, n); m is a number of samples."""
     if not takes_onednn(left, right):
         return left @ right
-    head = len(left) // _step(len(left)) * _step(len(left))
-    out = _by_onednn(left[:head], right)
-    return out if head == len(left) else torch.cat([out, left[head:] @ right])
+    rest = len(left) % _step(len(left))
+    out = _by_onednn(left[: len(left) - rest], right)
+    return torch.cat([out, left[-rest:] @ right]) if rest else out
 
 
 def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
@@ -54,7 +54,6 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
         right: (c, k, n).
         decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
     """
-    in_place, device = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS, into.device.type
     if takes_onednn(left, right, FEWEST_ADDED):
         rows = max(1, _CACHED // into.shape[2])
         if absent := -left.shape[2] % _step(left.shape[2]):
@@ -62,7 +61,9 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
         for own, first, second in zip(into, left, right, strict=True):
             for part, some in zip(own.split(rows), first.split(rows), strict=True):
                 add_to(part, _by_onednn(some, second), decay)
-    elif in_place and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+        return
+    in_place, device = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS, into.device.type
+    if in_place and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
         torch.baddbmm(into, left, right, beta=decay, out=into)
     else:
         add_to(into, torch.bmm(left, right), decay)
