@@ -18,7 +18,7 @@ from wirelessfl.scenario import Source, load_scenario
 from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.scenario import power_notes, slot_notes
 from wirelessfl.scenario.uplink import OverTheAir
-from wirelessfl.summary import epsilon_text, summarise, to_json
+from wirelessfl.summary import epsilon_text, rounds_text, summarise, to_json
 from wirelessfl.summary.axes import x_axis
 from wirelessfl.summary.figure_process import FigureProcess
 from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, unwritten
@@ -121,7 +121,7 @@ class Result:
         summary = self.summary
         at = f"at δ = {summary['delta']:g}"
         rows = {
-            "rounds": f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard",
+            "rounds": rounds_text(summary),
             "test accuracy": f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}",
             "ε published": f"{epsilon_text(summary['epsilon_published'])} {at}",
             "ε accounted": f"{epsilon_text(summary['epsilon_accounted'])} {at}",

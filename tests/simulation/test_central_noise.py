@@ -238,7 +238,7 @@ def test_ledger_trace_resume_and_verification_agree(change: dict[str, Any], tmp_
 
     half = build_simulation(central(rounds=3, **change), PLAN)
     half.run(lambda *_: None)
-    half.state.ended = False
+    half.state.ended_by = ""
     resumed = build_simulation(scenario, PLAN, half.state)
     resumed.run(lambda *_: None)
     assert resumed.ledger.epsilon_accounted() == whole.summary["epsilon_accounted"]

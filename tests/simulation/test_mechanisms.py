@@ -165,7 +165,7 @@ def test_an_adaptive_norm_is_remembered_from_round_to_round(tmp_path: Path) -> N
     half = build_simulation(small(**private(clipping={"name": "quantile", "lr": 1.0}, noise_multiplier=2.0)), PLAN)
     half.run(lambda *_: None)
     resumed = build_simulation(scenario, PLAN, half.state)
-    half.state.ended = False
+    half.state.ended_by = ""
     resumed.run(lambda *_: None)
     np.testing.assert_array_equal(resumed.state.parameters, simulation.state.parameters)
     np.testing.assert_array_equal(resumed.state.clipping["clip_norm"], simulation.state.clipping["clip_norm"])

@@ -154,7 +154,7 @@ def test_a_round_in_which_nobody_is_heard_changes_nothing(policy: str) -> None:
 def test_a_policy_is_not_asked_to_plan_for_nobody() -> None:
     policy = {"policy": "tests.simulation.test_power_control:Touchy"}
     simulation, _, _ = run(small(faults__fade_threshold=1e9, uplink__power_control=policy))
-    assert simulation.state.ended
+    assert simulation.state.ended_by == "rounds"
 
 
 class Touchy(CrossLayer):

@@ -259,7 +259,7 @@ def test_an_extension_of_the_users_own() -> None:
 def test_stop_rules(stop: dict[str, float], rounds: int) -> None:
     simulation, done, _ = run(small(stop=stop))
     assert len(done) == rounds
-    assert simulation.state.ended
+    assert simulation.state.ended_by == (",".join(f"stop.{key}" for key in stop) or "rounds")
 
 
 def test_the_run_stops_at_a_simulated_time() -> None:

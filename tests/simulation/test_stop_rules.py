@@ -19,6 +19,7 @@ from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, gaussian_epsilon
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.rehearsal import without_training
+from wirelessfl.summary import rounds_text
 
 WATTS = {"uplink__snr_db": None, "uplink__tx_power_dbm": 10.0}
 TINY = {"training__optimizer": {"name": "sgd", "lr": 1e-4}}
@@ -147,3 +148,25 @@ def test_a_model_that_is_not_finite_is_evaluated_in_the_round_that_it_ends() -> 
     lost: dict[str, Any] = {"training__optimizer": {"name": "sgd", "lr": 1e38}, "evaluate__every": 100}
     _, rounds, _ = run(small(uplink={"kind": "ideal"}, rounds=9, **lost))
     assert len(rounds) == 2 and not np.isnan(rounds[-1].values["test_accuracy"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, "3, on average"),
+        ({"accuracy": 1e-9}, "1, ended by stop.accuracy, on average"),
+        ({"epsilon": 1e-9, "sim_time_s": 1e-9}, "1, ended by stop.epsilon and stop.sim_time_s, on average"),
+        ({"energy_j": 1e9}, "3, on average"),
+    ],
+)
+def test_the_limits_that_ended_a_run_are_named(tmp_path: Path, limits: dict[str, float], expected: str) -> None:
+    result = api.simulate(small(**WATTS, stop=limits), out=tmp_path / "run")
+    early = [f"stop.{key}" for key in limits] if result.summary["rounds"] == 1 else ["rounds"]
+    assert result.summary["ended_by"] == json.loads(result.dataset.attrs["ended_by"]) == early
+    assert rounds_text(result.summary).startswith(expected)
+
+
+def test_a_run_that_diverges_names_the_limit(tmp_path: Path) -> None:
+    keys = {"training__optimizer": {"name": "sgd", "lr": 1e30}, "uplink": {"kind": "ideal"}, "rounds": 6}
+    result = api.simulate(small(**keys), out=tmp_path / "run")
+    assert result.summary["ended_by"] == ["stop.diverged"] and result.summary["rounds"] < 6

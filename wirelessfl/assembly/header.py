@@ -80,10 +80,11 @@ def _secure_aggregation(uplink: SecureAggregation) -> dict[str, str | int]:
 
 
 def closing_attributes(simulation: Simulation) -> dict[str, str]:
-    """Attributes known at the end alone: the ledger's words, and the kinds of its releases."""
+    """Attributes known at the end alone: the ledger's words, the kinds of its releases, and what ended the run."""
     return {
         "why_different": json.dumps(simulation.ledger.why_different(), ensure_ascii=False),
         "release_settings": json.dumps(list(simulation.state.release_settings)),
+        "ended_by": json.dumps([key for key in simulation.state.ended_by.split(",") if key]),
     }
 
 

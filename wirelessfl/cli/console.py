@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from wirelessfl.cli.meaning import advice
 from wirelessfl.cli.terminal import open_console
-from wirelessfl.summary import epsilon_text, of_clients_text, personal_text
+from wirelessfl.summary import epsilon_text, of_clients_text, personal_text, rounds_text
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit
@@ -125,7 +125,7 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
         reasons = [_NEW_SENTENCE.split(reason, maxsplit=1)[0] for reason in reasons]
     rows: Sequence[tuple[str, str | Text]] = (
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
-        ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard"),
+        ("rounds", rounds_text(summary)),
         ("test accuracy", f"{accuracy}, loss {summary['test_loss']:.4g}"),
         (
             "validation accuracy",

@@ -184,6 +184,7 @@ class Round:
             evaluated.
         personal_accuracies: of the clients' own models; None where there are none, or they were not evaluated.
         server: the server's numbers, there at the end.
+        limits: keys of the limits of rounds and spending with which the run ends after this round.
         wall_time: seconds of real time since the start of the run, at the end of the round.
     """
 
@@ -222,6 +223,7 @@ class Round:
     accuracies: ClientAccuracies | None = None
     personal_accuracies: ClientAccuracies | None = None
     server: ServerRecord = field(init=False)
+    limits: list[str] = field(default_factory=list)
     wall_time: float = math.nan
 
     def __post_init__(self) -> None:

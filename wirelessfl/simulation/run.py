@@ -106,7 +106,7 @@ class Simulation:
         # The server's process: round after round, until a limit is reached
         state = self.state
         started = time.perf_counter() - state.wall_time
-        while not state.ended:
+        while not state.ended_by:
             index = state.round_index + 1
             this = yield from selected_round(cell, self.deployment.selection, index)
             at_work = replace(cell, model_sent=this.before.asked is not None)
@@ -208,8 +208,8 @@ class Simulation:
         state.nominal_energy_j += this.energy.nominal
         accounted, now = self.ledger.epsilon_accounted(), seconds(cell.medium.now)
         # Known before the evaluation, so that the model with which a run ends is always evaluated
-        last = this.index >= self.stop.rounds or self.stop.reaches_a_limit(accounted, now, state.nominal_energy_j)
-        last |= self.stop.diverged and not np.isfinite(state.parameters).all()
+        this.limits = self.stop.reached_by_spending(this.index, accounted, now, state.nominal_energy_j)
+        last = bool(this.limits) or (self.stop.diverged and not np.isfinite(state.parameters).all())
         assessed = self.deployment.learner.evaluate(state.parameters, this.index, last=last)
         this.accuracies, personal = assessed.of_clients, self.deployment.personal
         if personal is not None and this.accuracies is not None:
@@ -250,18 +250,15 @@ class Simulation:
         # Whether the run ends with this round, and since when nothing was learnt
         state = self.state
         state.diverged_in, state.unlearnt_since = diverged_in(this, state), unlearnt_since(this, state)
-        if this.index >= self.stop.rounds:
-            state.ended = True
+        by_limit, by_release = this.limits, self.stop.reached_by_release(this, state)
+        state.ended_by = ",".join(by_limit + by_release)
+        if not state.ended_by or "rounds" in by_limit:
             return
-        spent = (this.server.epsilon_accounted, this.server.sim_time_s, state.nominal_energy_j)
-        by_limit, by_release = self.stop.reaches_a_limit(*spent), self.stop.reached_by_release(this, state)
-        state.ended = by_limit or by_release
         if by_limit and self.deployment.selection.reports.noise_std is not None:
             self.ledger.remark(ENDED_AT_A_LIMIT)
-        elif by_release and not by_limit and not self.stop.reads_clients_data:
+        elif not by_limit and not self.stop.reads_clients_data:
             self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
-        if state.ended:
-            state.ledger = self.ledger.state()
+        state.ledger = self.ledger.state()
 
 
 def _release_of_nobody(uplink: Uplink, round_index: int) -> Release:

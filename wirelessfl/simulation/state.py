@@ -25,7 +25,7 @@ class SimulationState:
         client_rows: what the algorithm keeps of the clients that ever took part, see ``learning.client_side``.
         round_index: rounds finished.
         model_version: steps that the global model has made; less where rounds went by without an update.
-        ended: whether the last of them was the last of the run.
+        ended_by: keys of the limits with which the run ended, by commas; empty while it goes on.
         diverged_in: round since which the global model or its test loss is not finite; 0 where both are.
         unlearnt_since: round since which no update that was received was finite; 0 where one was. It ends nothing.
         clock: simulated time in ticks.
@@ -48,7 +48,7 @@ class SimulationState:
     client_rows: dict[str, NDArray[Any]] = field(default_factory=dict)
     round_index: int = 0
     model_version: int = 0
-    ended: bool = False
+    ended_by: str = ""
     diverged_in: int = 0
     unlearnt_since: int = 0
     clock: int = 0

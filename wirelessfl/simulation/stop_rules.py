@@ -41,20 +41,23 @@ class StopRules:
         """Whether the number of rounds follows the clients' own data."""
         return self.accuracy is not None and not self.test_is_public
 
-    def reaches_a_limit(self, epsilon_accounted: float, sim_time_s: float, energy_j: float) -> bool:
-        """Whether a run that has spent this much ends with its round; NaN reaches no limit."""
-        spent = (
-            (epsilon_accounted, self.epsilon),
-            (sim_time_s, self.sim_time_s),
-            (energy_j, self.energy_j),
-        )
-        return any(limit is not None and value >= limit for value, limit in spent)
+    def reached_by_spending(
+        self, rounds: int, epsilon_accounted: float, sim_time_s: float, energy_j: float
+    ) -> list[str]:
+        """Keys of the limits that end a run which has spent this much; NaN reaches no limit."""
+        spent = {
+            "rounds": (rounds, self.rounds),
+            "stop.epsilon": (epsilon_accounted, self.epsilon),
+            "stop.sim_time_s": (sim_time_s, self.sim_time_s),
+            "stop.energy_j": (energy_j, self.energy_j),
+        }
+        return [key for key, (value, limit) in spent.items() if limit is not None and value >= limit]
 
-    def reached_by_release(self, this: Round, state: SimulationState) -> bool:
-        """Whether the run ends with this round because of what it has released."""
+    def reached_by_release(self, this: Round, state: SimulationState) -> list[str]:
+        """Keys of the limits that end a run with this round because of what it has released."""
         accurate = self.accuracy is not None and this.server.test_accuracy >= self.accuracy
         lost = state.diverged_in > 0 if self.test_is_public else not np.isfinite(state.parameters).all()
-        return accurate or (self.diverged and bool(lost))
+        return ["stop.accuracy"] * accurate + ["stop.diverged"] * bool(self.diverged and lost)
 
 
 def diverged_in(this: Round, state: SimulationState) -> int:

@@ -17,6 +17,7 @@ from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, noised_by_ser
 from wirelessfl.scenario.modulation import WaveformModulation
 from wirelessfl.scenario.power_control import Cotaf, Gbma, RisFl
 from wirelessfl.scenario.uplink import OverTheAir
+from wirelessfl.summary.texts import OF_CLIENTS, PERSONAL
 from wirelessfl.trace import AnyRoot
 
 # Test accuracies at which time and energy are reported, beside the best accuracy.
@@ -102,9 +103,7 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
-_OF_CLIENTS = ("accuracy_client_mean", "accuracy_worst10", "fairness_index")
-_PERSONAL = ("personal_accuracy_mean", "personal_accuracy_worst10", "personal_fairness_index")
-_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss", *_OF_CLIENTS, *_PERSONAL)
+_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss", *OF_CLIENTS, *PERSONAL)
 
 
 def last_evaluation(trace: AnyRoot) -> dict[str, float]:
@@ -219,6 +218,7 @@ def summarise(trace: AnyRoot, why_different: list[str]) -> dict[str, Any]:
         "seed": int(attributes["seed"]),
         "status": attributes["status"],
         "rounds": len(accuracy),
+        "ended_by": json.loads(attributes.get("ended_by") or "[]"),
         **last_evaluation(trace),
         "epsilon_published": last_finite(columns["epsilon_published"]),
         "epsilon_accounted": last_finite(columns["epsilon_accounted"]),
@@ -258,31 +258,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value
-
-
-def epsilon_text(epsilon: float) -> str:
-    """An ε in words for people: three digits, ∞, or – where it is not known."""
-    return "–" if math.isnan(epsilon) else "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
-
-
-def of_clients_text(summary: Mapping[str, Any]) -> str:
-    """Accuracies of single clients in words for people; empty where there are none."""
-    return _spread_text(summary, _OF_CLIENTS)
-
-
-def personal_text(summary: Mapping[str, Any]) -> str:
-    """Accuracies of personal models in words for people; empty where there are none."""
-    return _spread_text(summary, _PERSONAL)
-
-
-def _spread_text(summary: Mapping[str, Any], names: tuple[str, str, str]) -> str:
-    mean, worst, jain = (summary.get(name, math.nan) for name in names)
-    return "" if math.isnan(mean) else f"mean {mean:.1%}, worst tenth {worst:.1%}, Jain index {jain:.3f}"
-
-
-def number_text(value: float, digits: int = 4) -> str:
-    """A number in words for people; ∞ and – where there is none."""
-    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.{digits}g}"
 
 
 def to_json(summary: Mapping[str, Any]) -> str:

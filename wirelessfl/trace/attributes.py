@@ -37,6 +37,12 @@ ATTRIBUTES = (
         kind="JSON list of texts",
     ),
     Attribute(
+        "ended_by",
+        "keys of the limits that ended the run, as a JSON list: rounds, or those of stop; empty until it ends",
+        required=False,
+        kind="JSON list of texts",
+    ),
+    Attribute(
         "plan",
         "chunks, threads, device and precision, as JSON; reused to repeat the run",
         required=False,

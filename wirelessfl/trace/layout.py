@@ -10,7 +10,7 @@ import numpy as np
 FORMAT = "wirelessfl-trace"
 VERSION = 1
 
-CLOSING = ("why_different", "release_settings")
+CLOSING = ("why_different", "release_settings", "ended_by")
 """Root attributes written at the end, lists in JSON; empty lists until then."""
 
 RunStatus = Literal["running", "complete", "interrupted", "failed", "diverged"]

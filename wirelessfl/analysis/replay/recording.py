@@ -191,7 +191,7 @@ def run_rounds(
             nonlocal far_enough
             if on_round is not None:
                 on_round(this)
-            if this.index == stop_after and not simulation.state.ended:
+            if this.index == stop_after and not simulation.state.ended_by:
                 far_enough = True
                 raise RunInterrupted("far enough")
 

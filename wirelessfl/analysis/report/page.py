@@ -38,7 +38,7 @@ from wirelessfl.analysis.report.study import (
 )
 from wirelessfl.errors import OutputError, precondition
 from wirelessfl.outputs import write_text, writing
-from wirelessfl.summary import epsilon_text, of_clients_text, personal_text, summarise
+from wirelessfl.summary import epsilon_text, of_clients_text, personal_text, rounds_text, summarise
 from wirelessfl.summary.axes import XAxis
 from wirelessfl.trace import FINISHED, open_trace, trace_errors
 
@@ -232,7 +232,7 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
         ("personal models' accuracy", personal_text(summary)),
         ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}"),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}"),
-        ("rounds", f"{summary['rounds']}, {summary['participants_mean']:.1f} clients heard on average"),
+        ("rounds", rounds_text(summary)),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} samples"),
         ("effective noise", "" if math.isnan(received) else f"σ_m = {received:.4g} a coordinate, before rescaling"),
         (
