@@ -25,6 +25,7 @@ SOURCES = (
     Path("wirelessfl/learning/cohort/gram/kernel.c"),
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
     Path("wirelessfl/learning/cohort/pooling/kernel.c"),
+    Path("wirelessfl/learning/cohort/short_sums/kernel.c"),
     Path("wirelessfl/learning/direct/kernel.c"),
     Path("wirelessfl/learning/winograd/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_noise/kernel.c"),

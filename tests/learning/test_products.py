@@ -1,4 +1,4 @@
-"""Matrix products by either library against those in double precision.
+"""Matrix products by either library, and by the kernel for short sums, against those in double precision.
 
 oneDNN is taken on few processors only: here it is asked for wherever torch has it, for products of any size.
 """
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.learning.cohort import products as module
+from wirelessfl.learning.cohort import short_sums
 from wirelessfl.learning.cohort.products import add_product, product, takes_onednn
 
 SHAPES = [
@@ -22,6 +23,7 @@ SHAPES = [
 @pytest.fixture(params=["MKL", "oneDNN"])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     name = str(request.param)
+    monkeypatch.setattr(short_sums, "kernel", lambda: None)
     if name == "oneDNN" and not module._onednn_agrees():
         pytest.skip("torch has no oneDNN here")
     monkeypatch.setattr(module, "_onednn_is_faster", lambda: name == "oneDNN")
@@ -104,7 +106,8 @@ def test_products_of_many_sizes_ask_for_few(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(module, "_by_onednn", by_onednn)
     monkeypatch.setattr(module, "_onednn_is_faster", lambda: True)
-    monkeypatch.setattr(module, "FEWEST", 1)
+    monkeypatch.setattr(short_sums, "kernel", lambda: None)
+    monkeypatch.setattr(module, "FEWEST", 32 * 4 * 3 * 2)
     monkeypatch.setattr(module, "FEWEST_ADDED", 1)
     for samples in range(256, 512):
         product(torch.zeros(samples, 4), torch.zeros(4, 3))

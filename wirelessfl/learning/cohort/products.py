@@ -1,4 +1,6 @@
-"""Large matrix products in single precision, by the faster of the two libraries that torch has for them.
+"""Matrix products in single precision: short sums of many clients by a kernel, large ones by the faster library.
+
+Products of which every number is a sum of few products are those of the kernel ``short_sums``.
 
 On processors of AMD MKL takes code for vectors of 256 bits, whatever the processor has. On one of family 26 (Zen 5),
 whose vectors have 512 bits, oneDNN multiplied large matrices 1.9 to 2.4 times as fast. Older families have units of 256
@@ -7,7 +9,7 @@ differentiated, torch chooses.
 
 oneDNN compiles code for each size that it meets and keeps it: 0.6 MB and one to two milliseconds a size. So it is given
 numbers of samples, of which a run has many, with four significant bits only: sums get zeros behind their samples, and
-of rows MKL multiplies those that are left.
+rows that are left are a product of their own, the last of them MKL's.
 """
 
 from functools import cache
@@ -16,16 +18,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from wirelessfl.learning.cohort import short_sums
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.processor import is_wide_amd, processor_name
 
-__all__ = ["add_product", "product", "takes_onednn"]
+__all__ = ["add_product", "batched_product", "product", "takes_onednn"]
 
 FEWEST = 2**22
 """Operations of a product from which oneDNN is taken."""
 
 FEWEST_ADDED = 2**24
 """The same where it is added to another matrix, in a pass of its own."""
+
+SHORT = 64
+"""Products in a sum up to which the kernel multiplies everywhere; where MKL is slow, all that the kernel takes."""
 
 _CACHED = 2**18  # numbers of a product that the cache of a core holds until they are added
 _LOOPED_ELEMENTS = 4096
@@ -38,7 +44,7 @@ def product(left: Tensor, right: Tensor) -> Tensor:
         return left @ right
     rest = len(left) % _step(len(left))
     out = _by_onednn(left[: len(left) - rest], right)
-    return torch.cat([out, left[-rest:] @ right]) if rest else out
+    return torch.cat([out, product(left[-rest:], right)]) if rest else out
 
 
 def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
@@ -54,14 +60,36 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
         right: (c, k, n).
         decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
     """
-    if takes_onednn(left, right, FEWEST_ADDED):
+    if (library := short_sums.kernel()) and _are_short(into, left, right):
+        short_sums.add_sums(library, into, left, right, decay)
+    elif takes_onednn(left, right, FEWEST_ADDED):
         rows = max(1, _CACHED // into.shape[2])
         if absent := -left.shape[2] % _step(left.shape[2]):
             left, right = functional.pad(left, (0, absent)), functional.pad(right, (0, 0, 0, absent))
         for own, first, second in zip(into, left, right, strict=True):
             for part, some in zip(own.split(rows), first.split(rows), strict=True):
                 add_to(part, _by_onednn(some, second), decay)
-        return
+    else:
+        _add_by_mkl(into, left, right, decay)
+
+
+def batched_product(left: Tensor, right: Tensor) -> Tensor:
+    """(c, m, n) products of matrices (c, m, k) and (c, k, n), one of each client."""
+    if not _are_short(left, left, right) or (library := short_sums.kernel()) is None:
+        return torch.bmm(left, right)
+    out = left.new_empty(*left.shape[:2], right.shape[2])
+    short_sums.add_sums(library, out, left, right, 0.0)
+    return out
+
+
+def _are_short(into: Tensor, left: Tensor, right: Tensor) -> bool:
+    # One row of sums reads all of the right matrix, in pieces that lie apart
+    longest = short_sums.LONGEST if _onednn_is_faster() else SHORT
+    beside = right.stride(2) == 1 and into.stride(2) == 1
+    return left.shape[1] > 1 and left.shape[2] <= longest and beside and all(map(_is_plain, (into, left, right)))
+
+
+def _add_by_mkl(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
     in_place, device = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS, into.device.type
     if in_place and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
         torch.baddbmm(into, left, right, beta=decay, out=into)

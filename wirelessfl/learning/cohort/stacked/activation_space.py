@@ -51,7 +51,7 @@ class RecordedLinear(Layer):
         outputs = product(inputs.flatten(0, 1), self._weight.T).view(*inputs.shape[:2], -1)
         if now.start:
             seen = self.inputs[:active, : now.start]
-            outputs = torch.baddbmm(outputs, torch.bmm(inputs, seen.mT), weights[0][:, : now.start])
+            add_product(outputs, torch.bmm(inputs, seen.mT), weights[0][:, : now.start], 1.0)
         if len(weights) > 1:
             outputs += weights[1].unsqueeze(1)
         return outputs, now
@@ -61,7 +61,7 @@ class RecordedLinear(Layer):
         derivative = product(delta.flatten(0, 1), self._weight).view(*delta.shape[:2], -1)
         if saved.start:
             along = torch.bmm(delta, weights[0][:, : saved.start].mT)
-            derivative = torch.baddbmm(derivative, along, self.inputs[: len(delta), : saved.start])
+            add_product(derivative, along, self.inputs[: len(delta), : saved.start], 1.0)
         return derivative
 
     def add_gradient(self, saved: slice, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:

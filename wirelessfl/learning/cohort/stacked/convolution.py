@@ -21,6 +21,7 @@ from typing_extensions import override
 from wirelessfl.learning.cohort import gram
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.cohort.patches import patches_of, sums_over_patches
+from wirelessfl.learning.cohort.products import batched_product
 from wirelessfl.learning.cohort.stacked.layers import (
     FLOPS_PER_ELEMENT,
     HeldGradients,
@@ -163,7 +164,7 @@ class Conv2d(TrainedLayer):
         if not self.multiplies_patches(delta, delta.shape[2:].numel()):
             return self._grouped_derivative(arranged(images, torch.channels_last), kernels, delta, 0)
         of_clients = kernels.reshape(-1, self.filters, *kernels.shape[-3:])
-        by_patch = torch.bmm(self._by_position(delta).flatten(1, 2), self._by_place(of_clients))
+        by_patch = batched_product(self._by_position(delta).flatten(1, 2), self._by_place(of_clients))
         values = by_patch.view(len(by_patch), len(delta), *delta.shape[2:], *self.geometry.size, self.channels)
         height, width = images.shape[2:]
         return _interleaved(sums_over_patches(self.geometry, values, (height, width)))
@@ -188,7 +189,7 @@ class Conv2d(TrainedLayer):
         elif self.multiplies_patches(images, deltas[0].shape[2:].numel()):
             outputs = self._by_position(deltas[0]).flatten(1, 2).transpose(1, 2)
             patches = (self._patches(images) if saved[2] is None else saved[2].to(images.dtype)).flatten(1, 2)
-            add_to(into[0], self._as_kernels(torch.bmm(outputs, patches)), decay)
+            add_to(into[0], self._as_kernels(batched_product(outputs, patches)), decay)
         else:
             add_to(into[0], self._grouped_derivative(images, kernels, deltas[0], 1).view(into[0].shape), decay)
         if self.has_bias:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.gradients import add_to
-from wirelessfl.learning.cohort.products import add_product
+from wirelessfl.learning.cohort.products import add_product, batched_product
 
 Saved: TypeAlias = Any  # what a layer keeps from forward for backward; its own business
 Weights: TypeAlias = Sequence[Tensor]  # its parameters (k, *shape), in the module's order
@@ -171,7 +171,7 @@ class Linear(TrainedLayer):
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        return torch.bmm(delta, weights[0])
+        return batched_product(delta, weights[0])
 
     @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:

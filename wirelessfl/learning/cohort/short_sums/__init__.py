@@ -1,0 +1,65 @@
+"""Products of many pairs of small matrices, whose numbers are sums of few products, added to what is there.
+
+Such are gradients of a linear layer in batches of a few samples, and what local training in sample space makes of
+weights at its end; there the sums are over samples. A small kernel in C keeps a piece of what is formed in registers
+for a whole sum; it wants a processor with AVX-512, or with AVX2 and fused multiplications.
+"""
+
+import ctypes
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from wirelessfl.kernels import POINTER, library_beside, loaded
+
+__all__ = ["LONGEST", "add_sums", "kernel"]
+
+LIBRARY = library_beside(__file__)
+
+LONGEST = 384
+"""Products in a sum; with more, the last digits would be lost one by one."""
+
+
+def add_sums(library: ctypes.CDLL, into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
+    """Sets into ← decay · into + left @ right, batched, on a CPU.
+
+    Args:
+        library: From ``kernel``.
+        into: (c, m, n) in float32, with columns beside each other.
+        left: (c, m, k) in float32, k up to ``LONGEST``.
+        right: (c, k, n) in float32, with columns beside each other.
+        decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
+
+    Raises:
+        TypeError: They are not in float32.
+        ValueError: Their shapes do not fit together, sums are longer, or columns lie apart.
+    """
+    matrices = into, left, right
+    if any(matrix.dtype != torch.float32 for matrix in matrices):  # the kernel reads memory as such
+        raise TypeError("short sums are for numbers in float32")
+    (clients, rows, terms), columns = left.shape, right.shape[2]
+    fit = into.shape == (clients, rows, columns) and right.shape == (clients, terms, columns) and terms <= LONGEST
+    if not fit or into.stride(2) != 1 or right.stride(2) != 1:
+        raise ValueError(f"found {[tuple(m.shape) for m in matrices]} with strides {[m.stride() for m in matrices]}")
+    plan = (clients, rows, terms, columns, *left.stride(), *right.stride()[:2], *into.stride()[:2])
+    pointers = (matrix.data_ptr() for matrix in (left, right, into))
+    library.wirelessfl_add_short_sums(
+        (ctypes.c_int64 * len(plan))(*plan), *pointers, ctypes.byref(ctypes.c_float(decay))
+    )
+
+
+@cache
+def kernel() -> ctypes.CDLL | None:
+    """The library of this package, see ``loaded``."""
+    return loaded(LIBRARY, {"wirelessfl_add_short_sums": (POINTER,) * 5}, _compiled_agrees)
+
+
+def _compiled_agrees(library: ctypes.CDLL) -> bool:
+    # Where the processor lacks the instructions nothing is written
+    numbers = torch.linspace(-1.3, 1.7, 3000, dtype=torch.float32, device="cpu").mul(2**12).cos()
+    left, right = numbers[: 2 * 7 * 13].view(2, 7, 13).mT, numbers[-2 * 7 * 45 :].view(2, 7, 45)
+    found = numbers[: 2 * 600].clone().view(2, 600)[:, 9:594].view(2, 13, 45)
+    expected = 0.5 * found + left @ right
+    add_sums(library, found, left, right, 0.5)
+    return torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
