@@ -330,12 +330,38 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
         rows = medium[over, "Fashion-MNIST"]
         gains, widths = zip(*(one.removesuffix(" points").split(" ± ") for one, _ in rows), strict=True)
         assert shape.format(*gains, *widths, *(paper.removeprefix("+") for _, paper in rows)) in text
+    for over, shape in (
+        ("DP-Adam", "MNIST: {}, {} and {} points over DP-Adam, where it has {}, {} and {}"),
+        ("DP-AdaGrad", "MNIST: {}, {} and {} over DP-AdaGrad, where it has {}, {} and {}"),
+        ("DP-Adam", "Fashion-MNIST: {}, {} and {} ({}, {} and {})"),
+        ("DP-AdaGrad", "Fashion-MNIST: {}, {} and {} ({}, {} and {})"),
+    ):
+        data, _, words = shape.partition(": ")
+        gains, papers = zip(*medium[over, data], strict=True)
+        stated = [paper.removeprefix("+") for paper in papers]
+        assert words.format(*(one.removesuffix(" points") for one in gains), *stated) in text
     for data in ("MNIST", "Fashion-MNIST"):
         ours = [one.split(" ")[0] for one, _ in medium["DP-FedAvg", data]]
         paper = [one.removeprefix("+") for _, one in medium["DP-FedAvg", data]]
         assert f"{ours[0]}, {ours[1]} and {ours[2]}" in text and f"{paper[0]}, {paper[1]} and {paper[2]}" in text
     times = [float(one.split(" ")[0]) / float(paper) for one, paper in small["DP-SGD", "MNIST"]]
     assert "they are {:.1f}, {:.1f} and {:.1f} times the paper's".format(*times) in text
+
+
+def test_adam_and_adagrad_beside_sgd_are_as_the_text_says() -> None:
+    keys = ("data.dataset.name", SIGMA, MECHANISM)
+    sgd = {
+        tuple(row[key] for key in keys): float(row["accuracy"]) for row in read_rows(STORED / "medium" / "sample.csv")
+    }
+    ahead: dict[str, list[float]] = {"adam": [], "adagrad": []}
+    for row in read_rows(STORED / "medium" / "optimizers.csv"):
+        level = tuple(row[key] for key in keys)
+        if level in sgd:
+            ahead[row["training.optimizer.name"]].append(100 * (float(row["accuracy"]) - sgd[level]))
+    assert len(ahead["adam"]) == len(ahead["adagrad"]) >= 12
+    adam, adagrad = ((max(found), -min(found)) for found in ahead.values())
+    words = f"Adam is up to {adam[0]:.1f} points ahead and up to {adam[1]:.1f} behind, "
+    assert f"{words}and AdaGrad {-adagrad[0]:.1f} to {adagrad[1]:.1f} points behind" in " ".join(PAGE.split())
 
 
 def test_what_the_text_says_of_epsilons_and_rounds() -> None:
