@@ -291,8 +291,9 @@ def _encode(value: object, arrays: list[_Bytes], place: str) -> Any:
         case None | bool() | str():
             return value
         case np.generic() | np.ndarray():
-            words = "allowed are boolean, integer, real, complex and bytes"
-            precondition(value.dtype.kind in _ARRAY_KINDS, f"checkpoint: {place} has dtype {value.dtype}; {words}")
+            if value.dtype.kind not in _ARRAY_KINDS:  # a dtype in words takes longer than all else here
+                words = "allowed are boolean, integer, real, complex and bytes"
+                raise ValueError(f"checkpoint: {place} has dtype {value.dtype}; {words}")
             offset = sum(map(len, arrays))
             arrays.extend(_words_of(value))
             kind = "scalar" if isinstance(value, np.generic) else "array"
