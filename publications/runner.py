@@ -16,7 +16,7 @@ from publications.collect import collect, point_at
 from publications.noted import Watch, run_noted, unwatched
 from publications.paper import Paper
 from publications.provenance import current_commit
-from publications.studies import AuditOf, PaperStudy, Size
+from publications.studies import SIZES, AuditOf, PaperStudy, Size
 from publications.tables import AuditRow, StudyTable, Tables, run_at
 from wirelessfl.errors import InfeasibleError, InputError, OutputError
 from wirelessfl.scenario import Scenario, dump_scenario
@@ -104,8 +104,12 @@ def load_designs(paper: Paper, size: Size, overrides: Sequence[str] = ()) -> dic
     """All studies of a size, every point checked.
 
     Raises:
+        InputError: the paper has none of that size.
         ScenarioError: what is wrong with them.
     """
+    sizes = [one for one in SIZES if paper.studies_in(one)]
+    if size not in sizes:
+        raise InputError(f"{paper.name}: found size {size}; allowed: {', '.join(sizes)}")
     return {study.name: load_study(study_file(paper, size, study), overrides) for study in paper.studies_in(size)}
 
 

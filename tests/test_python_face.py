@@ -106,9 +106,9 @@ def test_what_is_wrong_with_a_mapping_is_told_by_key_path(given: Any, words: str
     assert words in str(refusal.value)
 
 
-@pytest.mark.parametrize("threads", [0, -1, True, "2"])
-def test_threads_are_a_positive_number(threads: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"threads: found .*; allowed: a whole number of at least 1"):
+@pytest.mark.parametrize("threads", [0, -1, 1025, True, "2"])
+def test_threads_are_a_number_of_them(threads: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"threads: found .*; allowed: a whole number from 1 to 1,024"):
         wfl.simulate(TINY, tmp_path, threads=threads, pictures=False)
 
 

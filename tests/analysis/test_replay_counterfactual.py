@@ -153,6 +153,7 @@ def one_round(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("uplink.snr_db=1", "nothing that differs"),
         ("uplink.snr_bd=1", "did you mean snr_db"),
         ("uplink.tx_power_dbm=10", "another reference"),
+        ("compute.chunk=2", "compute.chunk"),
     ],
 )
 def test_nature_stays_as_it_was(change: str, words: str, one_round: Path) -> None:
@@ -166,6 +167,13 @@ def test_a_run_with_several_cells_is_not_recorded_well_enough(tmp_path: Path) ->
     recording = open_recording(recorded_run(cells, tmp_path / "x"))
     with pytest.raises(InfeasibleError, match=r"topology\.kind: multi_cell"):
         changed_scenario(recording, ["uplink.power_control.policy=mmse"])
+
+
+def test_the_axis_on_which_channels_are_missing_is_named(one_round: Path, tmp_path: Path) -> None:
+    recording = open_recording(one_round)
+    resolved = changed_scenario(recording, ["uplink.receiver={antennas: 2}"])
+    with pytest.raises(InfeasibleError, match=r"have 2 antennas \(recorded: 1\) under"):
+        run_counterfactual(recording, resolved.scenario, tmp_path / "changed")
 
 
 def test_more_rounds_than_are_recorded_are_refused(tmp_path: Path) -> None:

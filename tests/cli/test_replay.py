@@ -122,6 +122,14 @@ def test_exports(trace: Path, tmp_path: Path) -> None:
     assert (trace.parent / "replay" / "rounds.csv").exists()
 
 
+def test_a_changed_run_that_ended_before_the_rounds_asked_for_is_exit_3(trace: Path, tmp_path: Path) -> None:
+    """It was compared over no round, with sums of 0."""
+    result = replay(trace, "--set", "stop.accuracy=1e-9", "--out", tmp_path / "cf", "--from", "2")
+    assert result.exit_code == 3 and "changed − recorded" not in result.stdout
+    assert "--from 2: found a changed run that ended after round 1; allowed: up to that" in result.stderr
+    assert not (tmp_path / "cf" / "paired.png").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -12,7 +12,7 @@ from publications import runner
 from publications.paper import Paper
 from publications.runner import Request, collect_paper, run_paper
 from publications.studies import AuditOf, PaperStudy
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import open_trace
 
@@ -77,6 +77,12 @@ def test_runs_that_fail_are_said(request_: Request) -> None:
     impossible = ("base.uplink.jammer.power_db=-200",)
     with pytest.raises(InfeasibleError, match=r"one: 4 of 4 runs failed; resume=True tries them again\. The first: "):
         run_paper(replace(request_, overrides=impossible))
+
+
+def test_a_size_that_a_paper_does_not_have_is_refused(request_: Request) -> None:
+    for work in (run_paper, collect_paper):
+        with pytest.raises(InputError, match="found size medium; allowed: small"):
+            work(replace(request_, size="medium"))
 
 
 def test_an_audit_needs_its_point(request_: Request) -> None:

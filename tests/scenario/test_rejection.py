@@ -98,8 +98,11 @@ BAD = {
     "training: {algorithm: {lambda: x}}": "training.algorithm.lambda: found x; allowed: a number of at least 0 or a "
     "mapping {first round: value, ...} from 1",
     "training: {algorithm: {lambda: {1: -1}}}": "training.algorithm.lambda.1: found -1; allowed: a number of at least 0",
-    "training: {algorithm: {lambda: {one: 1}}}": "training.algorithm.lambda.one: found one",
-    "training: {algorithm: {lambda: {0: 1}}}": "training.algorithm.lambda.0: found 0",
+    "training: {algorithm: {lambda: {one: 1}}}": "training.algorithm.lambda: found the key one; allowed: a number of "
+    "at least 0 or a mapping {first round: value, ...} from 1",
+    "training: {algorithm: {lambda: {0: 1}}}": "f.yaml:2: training.algorithm.lambda: found the key 0; allowed: a "
+    "number of at least 0 or a mapping {first round: value, ...} from 1",
+    "training: {lr_schedule: {0: 0.5}}": "training.lr_schedule: found the key 0; allowed: a mapping {first round: value",
     "training: {algorithm: {lambda: {}}}": "training.algorithm.lambda: found {}; allowed: a number of at least 0 or a",
     "training: {algorithm: {lambda: {2: 1}}}": "training.algorithm.lambda: found a first step at round 2; allowed: steps"
     " that begin with round 1",

@@ -22,7 +22,7 @@ from wirelessfl.learning.cohort import (
     cuda_chunk,
     separate_blocks,
 )
-from wirelessfl.scenario.sections import Compute
+from wirelessfl.scenario.sections import MOST_THREADS, Compute
 from wirelessfl.trace import available_memory, read_attributes
 
 
@@ -99,13 +99,13 @@ def choose_plan(compute: Compute, device: str, threads: int | None, *, elsewhere
         elsewhere: whether other processes train.
 
     Raises:
-        InputError: the device is none of these, or the threads are no positive number.
+        InputError: the device is none of these, or the threads are no such number.
         InfeasibleError: there is no GPU where one is asked for, or needed for the precision.
     """
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"device: found {device!r}; allowed: auto | cpu | cuda (CUDA_VISIBLE_DEVICES says which GPU)")
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InputError(f"threads: found {threads!r}; allowed: a whole number of at least 1, or None")
+    if threads is not None and not (type(threads) is int and 1 <= threads <= MOST_THREADS):
+        raise InputError(f"threads: found {threads!r}; allowed: a whole number from 1 to {MOST_THREADS:,}, or None")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     _check_device(device, "asked for")

@@ -19,6 +19,7 @@ from wirelessfl.cli.terminal import (
     remark,
     say,
 )
+from wirelessfl.errors import InfeasibleError, precondition
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.pack.layout import PackedRun
@@ -251,6 +252,11 @@ def _counterfactual(recording: Recording, resolved: Resolved, folder: Path, wish
             coverage = run_counterfactual(recording, resolved.scenario, folder, on_round, allow_plugins=allow_plugins)
         changed = open_recording(folder / "trace.h5")
         last = min(recording.last, changed.last)
+        precondition(
+            last >= recording.first,
+            f"--from {recording.first}: found a changed run that ended after round {changed.last}; allowed: up to that",
+            InfeasibleError,
+        )
         recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
         rows = paired_rows(recorded, other)
         if picture is not None:

@@ -71,6 +71,9 @@ def _lines(error: ErrorDetails, document: Document, root: type[Section]) -> Iter
             yield line(place, path, "nothing", allowed(type_along(root, document.tree, path)))
         case "union_tag_invalid" if (family := family_at(type_along(root, document.tree, path))) is not None:
             yield _unknown_tag(error["input"], path, document, *family)
+        case _ if path and error["loc"][-1] == "[key]":  # of a mapping whose keys are the user's own
+            mapping = type_along(root, document.tree, path[:-1])
+            yield line(place, path[:-1], f"the key {inline_yaml(error['input'])}", allowed(mapping))
         case _:
             yield _wrong_value(error, path, place, document, root)
 

@@ -75,10 +75,16 @@ class Stop(Section):
     )
 
 
+MOST_THREADS = 1024
+"""Threads that a run may be given."""
+
+
 class Compute(Section):
     """Resources of the host; they change results by float rounding only."""
 
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen automatically.")
+    threads: Annotated[int, Field(ge=1, le=MOST_THREADS)] | None = key(
+        None, "Threads of the host. null: chosen automatically."
+    )
     chunk: Count | None = key(
         None,
         "Clients trained together in one block. null: as many as memory allows, or fewer where a measurement on "

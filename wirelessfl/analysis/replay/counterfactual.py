@@ -51,10 +51,14 @@ _CONDITIONS = (
     "timing.cycles_per_sample",
     "timing.cpu_hz",
     "timing.straggler_scale",
+    "compute",
 )
 
 # Keys on which depends how long a client works; where one changes, so do compute times, with the recorded draws.
-_WORK = ("training.epochs", "training.steps", "training.batch_size", "training.privacy")
+_WORK = (
+    *("training.epochs", "training.steps", "training.batch_size", "training.algorithm", "training.privacy"),
+    "clients.roles",
+)
 
 
 def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_plugins: bool = False) -> Resolved:
@@ -167,25 +171,27 @@ def run_counterfactual(
 def under_recorded_conditions(
     simulation: Simulation, recording: Recording, scenario: Scenario, coverage: Coverage
 ) -> Simulation:
-    """A simulation under the channels, availability and compute times of the recorded run."""
+    """A simulation under the channels, availability and compute times of the recorded run.
+
+    With asynchronous aggregation a trace does not tell in which round a client was asked, and a time of computing
+    stands in the round in which it ended: both follow the scenario's laws, with the same draws.
+    """
     _refuse_other_pilots(recording.scenario, scenario, simulation)
     trace, parts = open_recording(recording.path).dataset, simulation.deployment
     channels = SlotTable(trace, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
     clients = RecordedSource(**_fields(parts.network.clients), table=channels, coverage=coverage)
     links = _jammer_links(recording.scenario, trace)
     network = RecordedNetwork(**{**_fields(parts.network), "clients": clients}, jammer_links=links)
-    availability = RecordedAvailability(SlotTable(trace, ("status",)), parts.faults.availability)
-    changes = [change.partition(":")[0] for change in differing_keys(recording.scenario, scenario)]
-    same_work = not any(_is_below(key, _WORK) for key in changes)
-    simulation.deployment = replace(
-        parts,
-        network=network,
-        timing=RecordedTiming(**_fields(parts.timing), table=SlotTable(trace, ("compute_time",)))
-        if same_work
-        else parts.timing,
-        faults=replace(parts.faults, availability=availability),
-        uplink=_on_network(parts.uplink, parts.network, network),
-    )
+    parts = replace(parts, network=network, uplink=_on_network(parts.uplink, parts.network, network))
+    if recording.scenario.aggregation.mode != "asynchronous":
+        table = SlotTable(trace, ("status", *(name for name in ("role",) if name in trace)))
+        availability = RecordedAvailability(table, parts.faults.availability)
+        parts = replace(parts, faults=replace(parts.faults, availability=availability))
+        changes = [change.partition(":")[0] for change in differing_keys(recording.scenario, scenario)]
+        if not any(_is_below(key, _WORK) for key in changes):
+            timing = RecordedTiming(**_fields(parts.timing), table=SlotTable(trace, ("compute_time",)))
+            parts = replace(parts, timing=timing)
+    simulation.deployment = parts
     return simulation
 
 

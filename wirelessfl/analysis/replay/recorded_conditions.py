@@ -14,7 +14,7 @@ from wirelessfl.learning.faults import AvailabilityModel
 from wirelessfl.learning.timing import Timing
 from wirelessfl.radio import AT_ONCE, Channels, ChannelSource, Instants, JammerLink, Moment, Network
 from wirelessfl.streams import Streams
-from wirelessfl.trace import Status, gain_shape
+from wirelessfl.trace import Role, Status, gain_shape
 
 
 @dataclass
@@ -46,10 +46,12 @@ class SlotTable:
         Raises:
             InfeasibleError: they are not those of the pieces that the changed policy asks for.
         """
+        axes = zip(("pieces", "subcarriers", "antennas"), drawn.shape[1:], self._gain_shape, strict=True)
+        others = [f"{asked} {axis} (recorded: {held})" for axis, asked, held in axes if asked != held]
         precondition(
-            drawn.shape[1:] == self._gain_shape,
-            f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, but the trace holds "
-            f"channels for {self._gain_shape[0]} (of an upload, for its beginning only); use simulate",
+            not others,
+            f"--set: slots or messages have {', '.join(others)} under the changed policy, but the trace holds no "
+            "others (of an upload, for its beginning only); use simulate",
             InfeasibleError,
         )
         return recorded.reshape(drawn.shape)
@@ -153,8 +155,8 @@ class RecordedAvailability(AvailabilityModel):
     """Availability of clients, as recorded.
 
     Attributes:
-        table: status by round and client.
-        law: answers for clients that were not asked then.
+        table: status by round and client, and roles where there are some.
+        law: answers for clients that were not asked then, and for those whose role was to be silent.
     """
 
     table: SlotTable
@@ -164,4 +166,6 @@ class RecordedAvailability(AvailabilityModel):
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
         drawn = self.law.available(clients, round_index, streams)
         known, columns = self.table.look_up(clients, round_index)
+        if "role" in columns:
+            known = known & (columns["role"] != Role.SILENT)
         return np.where(known, columns["status"] != Status.UNAVAILABLE, drawn)
