@@ -127,6 +127,7 @@ def test_who_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
         assert takes(torch.ones(2, 3, longest), torch.ones(2, longest, 4))
         assert not takes(torch.ones(2, 3, longest + 1), torch.ones(2, longest + 1, 4))
     left, right = torch.ones(2, 3, 4), torch.ones(2, 4, 5)
+    assert takes(left.mT.contiguous().mT, right)
     assert not takes(left[:, :1], right)
     assert not takes(left.double(), right.double())
     assert not takes(left.to("meta"), right.to("meta"))

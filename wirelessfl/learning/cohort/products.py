@@ -60,7 +60,8 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
         right: (c, k, n).
         decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
     """
-    if (library := short_sums.kernel()) and _are_short(into, left, right):
+    fits = into.stride(2) == 1 and _is_plain(into)
+    if fits and _are_short(left, right) and (library := short_sums.kernel()):
         short_sums.add_sums(library, into, left, right, decay)
     elif takes_onednn(left, right, FEWEST_ADDED):
         rows = max(1, _CACHED // into.shape[2])
@@ -75,18 +76,18 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
 
 def batched_product(left: Tensor, right: Tensor) -> Tensor:
     """(c, m, n) products of matrices (c, m, k) and (c, k, n), one of each client."""
-    if not _are_short(left, left, right) or (library := short_sums.kernel()) is None:
+    if not _are_short(left, right) or (library := short_sums.kernel()) is None:
         return torch.bmm(left, right)
     out = left.new_empty(*left.shape[:2], right.shape[2])
     short_sums.add_sums(library, out, left, right, 0.0)
     return out
 
 
-def _are_short(into: Tensor, left: Tensor, right: Tensor) -> bool:
-    # One row of sums reads all of the right matrix, in pieces that lie apart
+def _are_short(left: Tensor, right: Tensor) -> bool:
+    # A single row of sums would read all of the right matrix, in pieces that lie apart
     longest = short_sums.LONGEST if _onednn_is_faster() else SHORT
-    beside = right.stride(2) == 1 and into.stride(2) == 1
-    return left.shape[1] > 1 and left.shape[2] <= longest and beside and all(map(_is_plain, (into, left, right)))
+    fit = left.shape[1] > 1 and left.shape[2] <= longest and right.stride(2) == 1
+    return fit and _is_plain(left) and _is_plain(right)
 
 
 def _add_by_mkl(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
