@@ -1,6 +1,6 @@
 """Matrix products in single precision: short sums of many clients by a kernel, large ones by the faster library.
 
-Products of which every number is a sum of few products are those of the kernel ``short_sums``.
+Products of one pair of matrices a client, whose entries are sums of few terms, go to the kernel ``short_sums``.
 
 On processors of AMD MKL takes code for vectors of 256 bits, whatever the processor has. On one of family 26 (Zen 5),
 whose vectors have 512 bits, oneDNN multiplied large matrices 1.9 to 2.4 times as fast. Older families have units of 256
@@ -31,7 +31,7 @@ FEWEST_ADDED = 2**24
 """The same where it is added to another matrix, in a pass of its own."""
 
 SHORT = 64
-"""Products in a sum up to which the kernel multiplies everywhere; where MKL is slow, all that the kernel takes."""
+"""Terms of a sum up to which the kernel multiplies everywhere; where MKL is slow, all that the kernel takes."""
 
 _CACHED = 2**18  # numbers of a product that the cache of a core holds until they are added
 _LOOPED_ELEMENTS = 4096
