@@ -50,7 +50,7 @@ from publications.wavelet_methods import (
     WAV,
     WEIGHTED,
 )
-from publications.wavelet_numbers import GAINS, SIGMAS
+from publications.wavelet_numbers import GAINS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,7 +163,7 @@ def draw_accuracy(tables: Tables) -> Figure:
         draw_levels(axes, tables, [(label, method or Method("")) for label, method in lines], levels)
         axes.set_ylim(*_limits(_drawn(axes)))
         axes.set_title(title, fontsize=8)
-        axes.tick_params(axis="x", labelsize=6)
+        axes.set_xticks(np.arange(len(levels)), _ticks(levels), fontsize=6)
         axes.set_xlabel("noise multiplier σ", fontsize=8)
     for axes in places[len(panes) :]:
         axes.set_axis_off()
@@ -203,8 +203,7 @@ def draw_gains(tables: Tables) -> Figure:
         stated = [GAINS[name][level[DATASET]][level[SIGMA]] for level in PAPER_LEVELS]
         draw_paper(axes, [float(place) for place in range(len(PAPER_LEVELS))], stated)
         axes.axhline(0, linewidth=0.8, color=COLOURS[0], alpha=0.4)
-        labels = [_tick(level) for level in PAPER_LEVELS]
-        axes.set_xticks(np.arange(len(PAPER_LEVELS)), labels, fontsize=6)
+        axes.set_xticks(np.arange(len(PAPER_LEVELS)), _ticks(PAPER_LEVELS), fontsize=6)
         axes.set_xlim(-0.6, len(PAPER_LEVELS) - 0.4)
         axes.set_title(f"over {name}", fontsize=8)
     for row in panels:
@@ -213,9 +212,13 @@ def draw_gains(tables: Tables) -> Figure:
     return figure
 
 
-def _tick(level: Level) -> str:
-    # The data set once, below the middle one of its three σ
-    return f"{level[SIGMA]}\n{SHORT[level[DATASET]] if level[SIGMA] == SIGMAS[1] else ''}"
+def _ticks(levels: Sequence[Level]) -> list[str]:
+    # σ of each, and each data set once, below the middle one of its levels
+    sets = [level[DATASET] for level in levels]
+    middles = {data: sets.index(data) + (sets.count(data) - 1) // 2 for data in sets}
+    return [
+        f"{one[SIGMA]}\n{SHORT[one[DATASET]] if middles[one[DATASET]] == at else ''}" for at, one in enumerate(levels)
+    ]
 
 
 def _fullest(panels: Iterable[Axes]) -> Axes:
