@@ -107,7 +107,7 @@ def test_products_of_many_sizes_ask_for_few(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "_by_onednn", by_onednn)
     monkeypatch.setattr(module, "_onednn_is_faster", lambda: True)
     monkeypatch.setattr(short_sums, "kernel", lambda: None)
-    monkeypatch.setattr(module, "FEWEST", 32 * 4 * 3 * 2)
+    monkeypatch.setattr(module, "FEWEST", 32 * 4 * 3 * 2)  # of 32 rows: fewer are left over
     monkeypatch.setattr(module, "FEWEST_ADDED", 1)
     for samples in range(256, 512):
         product(torch.zeros(samples, 4), torch.zeros(4, 3))

@@ -16,7 +16,6 @@ from tests.learning.narrow_kernels import without_avx512
 from tests.learning.test_products import TOLERANCE, error
 from wirelessfl.learning.cohort import products, short_sums
 from wirelessfl.learning.cohort.products import add_product, batched_product
-from wirelessfl.processor import is_wide_amd
 
 compiled_only = pytest.mark.skipif(
     short_sums.kernel() is None, reason="the kernel was not compiled, or not for this processor"
@@ -114,16 +113,14 @@ def test_who_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel in single precision on the host alone, longer sums where MKL is slow, and never for gradients."""
     taken = []
     monkeypatch.setattr(short_sums, "add_sums", lambda *operands: taken.append(operands))
-    wide = is_wide_amd("AMD EPYC, family 26, model 2, avx512f")
-    assert wide
 
     def takes(left: Tensor, right: Tensor) -> bool:
         taken.clear()
         batched_product(left, right)
         return len(taken) == 1
 
-    for longest, is_wide in ((products.SHORT, False), (short_sums.LONGEST, wide)):
-        monkeypatch.setattr(products, "_onednn_is_faster", lambda is_wide=is_wide: is_wide)
+    for longest, narrow in ((products.SHORT, False), (short_sums.LONGEST, True)):
+        monkeypatch.setattr(products, "_mkl_is_narrow", lambda narrow=narrow: narrow)
         assert takes(torch.ones(2, 3, longest), torch.ones(2, longest, 4))
         assert not takes(torch.ones(2, 3, longest + 1), torch.ones(2, longest + 1, 4))
     left, right = torch.ones(2, 3, 4), torch.ones(2, 4, 5)

@@ -57,7 +57,8 @@ class StopRules:
         """Keys of the limits that end a run with this round because of what it has released."""
         accurate = self.accuracy is not None and this.server.test_accuracy >= self.accuracy
         lost = state.diverged_in > 0 if self.test_is_public else not np.isfinite(state.parameters).all()
-        return ["stop.accuracy"] * accurate + ["stop.diverged"] * bool(self.diverged and lost)
+        reached = {"stop.accuracy": accurate, "stop.diverged": self.diverged and bool(lost)}
+        return [key for key, ends in reached.items() if ends]
 
 
 def diverged_in(this: Round, state: SimulationState) -> int:

@@ -56,7 +56,11 @@ _CONDITIONS = (
 
 # Keys on which depends how long a client works; where one changes, so do compute times, with the recorded draws.
 _WORK = (
-    *("training.epochs", "training.steps", "training.batch_size", "training.algorithm", "training.privacy"),
+    "training.epochs",
+    "training.steps",
+    "training.batch_size",
+    "training.algorithm",
+    "training.privacy",
     "clients.roles",
 )
 
@@ -184,7 +188,7 @@ def under_recorded_conditions(
     network = RecordedNetwork(**{**_fields(parts.network), "clients": clients}, jammer_links=links)
     parts = replace(parts, network=network, uplink=_on_network(parts.uplink, parts.network, network))
     if recording.scenario.aggregation.mode != "asynchronous":
-        table = SlotTable(trace, ("status", *(name for name in ("role",) if name in trace)))
+        table = SlotTable(trace, ("status", "role") if "role" in trace else ("status",))
         availability = RecordedAvailability(table, parts.faults.availability)
         parts = replace(parts, faults=replace(parts.faults, availability=availability))
         changes = [change.partition(":")[0] for change in differing_keys(recording.scenario, scenario)]

@@ -53,7 +53,7 @@ QUANTITIES = (
     Quantity("effective_noise_std", "effective noise σ_m, mean", "", _mean),
     Quantity("tx_energy", "energy of the clients", "normalised", _sum),
     Quantity("jammer_energy", "energy of the jammer", "normalised", _sum),
-    Quantity("energy", "energy", "J", lambda values: float(values.sum()) if len(values) else math.nan),
+    Quantity("energy", "energy", "J", lambda values: float(values.sum())),
     Quantity("airtime", "airtime", "s", _sum),
     Quantity("sim_time", "simulated time, last round", "s", last_finite),
 )

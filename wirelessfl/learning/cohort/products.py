@@ -85,7 +85,7 @@ def batched_product(left: Tensor, right: Tensor) -> Tensor:
 
 def _are_short(left: Tensor, right: Tensor) -> bool:
     # A single row of sums would read all of the right matrix, in pieces that lie apart
-    longest = short_sums.LONGEST if _onednn_is_faster() else SHORT
+    longest = short_sums.LONGEST if _mkl_is_narrow() else SHORT
     fit = left.shape[1] > 1 and left.shape[2] <= longest and right.stride(2) == 1
     return fit and _is_plain(left) and _is_plain(right)
 
@@ -120,8 +120,13 @@ def _by_onednn(left: Tensor, right: Tensor) -> Tensor:
 
 
 @cache
+def _mkl_is_narrow() -> bool:
+    return is_wide_amd(processor_name())
+
+
+@cache
 def _onednn_is_faster() -> bool:
-    return is_wide_amd(processor_name()) and _onednn_agrees()
+    return _mkl_is_narrow() and _onednn_agrees()
 
 
 def _onednn_agrees() -> bool:
