@@ -79,6 +79,9 @@ WAVELET = Paper(
             words=WORDS,
         ),
         PaperStudy("client-dynamic", "Dyn-DP-FedAvg (Fig. 10-12)", sizes=SIZES, words=WORDS),
+        PaperStudy(
+            "client-gradients", "DP-FedAvg and DP-FedAvg-WAV, gradients clipped (Algorithm 2)", sizes=SIZES, words=WORDS
+        ),
         PaperStudy("client-unclipped", "DP-FedAvg-WAV without any clipping", words=WORDS),
         PaperStudy("median", "DP-SGD and DP-SGD-WAV with the median norm (section 6.1)", sizes=SIZES, words=WORDS),
         PaperStudy("client-clip", "DP-FedAvg-WAV at equal accounted ε, by C", sizes=("small",), words=WORDS),

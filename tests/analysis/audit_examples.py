@@ -76,6 +76,13 @@ def trusted(**overrides: Any) -> Simulation:
     )
 
 
+def descending(**overrides: Any) -> Simulation:
+    """The same without a clip of updates: clipped gradients bound them, as in Algorithm 2 of the wavelet paper."""
+    changes = {"clip": None, "gradient_clip": 0.5, "noise_multiplier": 1.0, "sampling": "shuffle"}
+    privacy = {f"training__privacy__{name}": value for name, value in changes.items()}
+    return trusted(training__optimizer={"name": "sgd", "lr": 0.05, "momentum": 0.5}, **{**privacy, **overrides})
+
+
 def as_other(part: Any, other: type[Part]) -> Part:
     """The same values in a class derived from that of ``part``."""
     return other(**{field.name: getattr(part, field.name) for field in fields(part)})

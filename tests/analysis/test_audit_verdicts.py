@@ -19,6 +19,7 @@ from tests.analysis.audit_examples import (
     FALSE_ALARM,
     audited,
     built,
+    descending,
     gradient_step,
     local,
     trusted,
@@ -60,6 +61,14 @@ RIGHT = {
     ),
     "DP-FedAvg, Poisson": lambda: trusted(clients__selection={"scheme": "poisson", "rate": 0.3}),
     "DP-FedAvg, uniform": lambda: trusted(clients__selection={"scheme": "uniform", "count": 2}),
+    "DP-FedAvg, gradients clipped": descending,
+    "DP-FedAvg, gradients clipped, exchanged": lambda: descending(privacy__adjacency="replace"),
+    "DP-FedAvg, gradients clipped, Poisson batches": lambda: descending(training__privacy__sampling="poisson"),
+    "DP-FedAvg, gradients clipped, Poisson": lambda: descending(clients__selection={"scheme": "poisson", "rate": 0.3}),
+    "DP-FedAvg, gradients clipped, wavelet": lambda: descending(
+        training__privacy__mechanism="wavelet", training__privacy__noise_multiplier=30.0
+    ),
+    "DP-FedAvg, gradients clipped, scheduled rate": lambda: descending(training__lr_schedule={1: 1.0, 2: 0.5}),
 }
 
 
@@ -109,6 +118,8 @@ WRONG = {
     "DP-FedAvg, noise forgotten": lambda: with_server(trusted(), wrong_uplinks.SilentServer),
     "DP-FedAvg, noise halved": lambda: with_server(trusted(), wrong_uplinks.QuietServer),
     "DP-FedAvg, clip forgotten": lambda: with_server(trusted(), wrong_uplinks.UnclippingServer),
+    "DP-FedAvg, gradients clipped, noise halved": lambda: with_server(descending(), wrong_uplinks.QuietServer),
+    "DP-FedAvg, gradients clipped, clip forgotten": lambda: with_gradients(descending(), wrong_clients.ForgottenClip),
 }
 
 

@@ -94,6 +94,18 @@ def test_client_sampling_is_no_amplification_for_the_server_over_the_air() -> No
     assert accounted[0] == 0
 
 
+def test_clipped_gradients_count_by_the_update_that_they_bound() -> None:
+    """σ/(B max p_i/q), where B is the longest update: here a quarter of the clip that the noise is scaled to."""
+    ledger = recompute([aggregate(clip=CLIP / 4, clipped="gradients")], FACTS, OBSERVER)
+    assert ledger.epsilon_published() == pytest.approx(sampled(Z), rel=1e-12)
+    assert ledger.epsilon_accounted() == pytest.approx(sampled(4 * TRUE_MULTIPLIER), rel=1e-12)
+    assert any("a norm of up to 0.5," in sentence for sentence in ledger.why_different())
+    unbounded = recompute([aggregate(clip=None, clipped="gradients")], FACTS, OBSERVER)
+    assert unbounded.epsilon_accounted() == math.inf
+    assert not any("up to" in sentence for sentence in unbounded.why_different())
+    assert any("clipped gradients bound one only in gradient descent" in one for one in unbounded.why_different())
+
+
 def test_unclipped_updates_have_no_guarantee() -> None:
     ledger = recompute([aggregate(clip=None)], FACTS, OBSERVER)
     assert ledger.epsilon_accounted() == math.inf

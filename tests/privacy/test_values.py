@@ -67,6 +67,7 @@ EXAMPLES: list[Release] = [
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=MooClip("private")),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, None, 0.2, "uniform"),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson"),
+    ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson", clipped="gradients"),
     ServerNoiseRelease(5, EVERYONE[:0], 1.0, 0.5, 1.5, 0.2, "poisson", unamplified=NoAmplification.QUORUM),
     ZcdpRelease(1, EVERYONE, 1.0, 0.2, BATCH, STEPS, secure_sum=SecureSum(9, 7, 4, "integer")),
 ]

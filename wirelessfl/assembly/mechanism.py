@@ -14,7 +14,7 @@ from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.selection import planned_reports
 from wirelessfl.errors import ScenarioError, instance_of
 from wirelessfl.learning import FlatModel, LocalTraining, Population
-from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
+from wirelessfl.learning.private import CentralNoise, PrivateGradients, descent_bound, layer_of_parameters
 from wirelessfl.privacy import (
     PARTS,
     BareRelease,
@@ -25,7 +25,8 @@ from wirelessfl.privacy import (
     Statement,
     settings,
 )
-from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
+from wirelessfl.privacy.clipping import Constant, FlatClipping, Geometric, Schedule
+from wirelessfl.privacy.mechanisms import GaussianMechanism
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.clients import (
@@ -49,6 +50,7 @@ from wirelessfl.scenario.mechanism import (
 )
 from wirelessfl.scenario.selection import SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform
 from wirelessfl.scenario.uplink import SecureAggregation
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
 from wirelessfl.simulation.window import WaitFor
 
@@ -172,7 +174,7 @@ def build_local_privacy(
             given, epsilon = mechanism.noise_std, mechanism.epsilon
         case GradientNoise():
             if noised_by_server(mechanism):
-                return None
+                return _clipping_alone(scenario, model, mechanism.gradient_clip)
             clipping, given, epsilon = mechanism.clipping, mechanism.noise_multiplier, mechanism.epsilon
         case ExternalMechanism():
             clipping, given, epsilon = mechanism.clipping, 0.0, None
@@ -214,14 +216,22 @@ def build_local_privacy(
     return private
 
 
+def _clipping_alone(scenario: Scenario, model: FlatModel, gradient_clip: float | None) -> LocalPrivacy | None:
+    # Gradients clipped under noise of the server, without noise of their own
+    if gradient_clip is None:
+        return None
+    gradients = PrivateGradients(FlatClipping(gradient_clip), GaussianMechanism(Constant(0.0)))
+    return LocalPrivacy(gradients, model.dimension, uploads_are_updates=uploads_are_updates(scenario))
+
+
 def build_central_noise(
-    scenario: Scenario, dimension: int, facts: PrivacyFacts, statement: Statement, wait_for: WaitFor
+    scenario: Scenario, learner: Learner, facts: PrivacyFacts, statement: Statement, wait_for: WaitFor
 ) -> CentralNoise | None:
     """Noise that the server adds for whole clients, or None.
 
     Args:
         scenario: the scenario.
-        dimension: of an upload.
+        learner: model, data and local training.
         facts: public constants of the population.
         statement: what ε is said about.
         wait_for: when the server stops waiting.
@@ -239,7 +249,7 @@ def build_central_noise(
             f"training.privacy.unit: found client with the selection {selection.scheme}; allowed: a selection of known "
             "probability, all | uniform | poisson"
         )
-    unamplified = why_unamplified(scenario, wait_for)
+    unamplified, descent = why_unamplified(scenario, wait_for), _descent(scenario, mechanism.gradient_clip, learner)
 
     def with_noise(multiplier: float) -> CentralNoise:
         clip: Schedule | None = None if mechanism.clip is None else Constant(mechanism.clip)
@@ -255,6 +265,8 @@ def build_central_noise(
             wavelet=None if haar is None else haar.clip_domain,
             reading="algorithm_1" if haar is None else haar.reading,
             unamplified=unamplified,
+            gradient_clip=mechanism.gradient_clip,
+            descent=descent,
         )
 
     if mechanism.noise_multiplier is not None:
@@ -262,10 +274,17 @@ def build_central_noise(
     everyone = np.arange(count, dtype=np.int64)
 
     def planned(noise: float, round_index: int) -> tuple[Release, ...]:
-        return (with_noise(noise).release(round_index, everyone, dimension),)
+        return (with_noise(noise).release(round_index, everyone, learner.upload_dimension),)
 
     assert mechanism.epsilon is not None
     return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
+
+
+def _descent(scenario: Scenario, gradient_clip: float | None, learner: Learner) -> Schedule | None:
+    # What clipped gradients leave of an update; None where clients send more than the outcome of their descent
+    if gradient_clip is None or scenario.clients.roles or not uploads_are_updates(scenario):
+        return None
+    return descent_bound(gradient_clip, learner.training, learner.lr_schedule, learner.population.sizes)
 
 
 def _most_rounds_of_a_client(scenario: Scenario, clipping: Clipping) -> int:

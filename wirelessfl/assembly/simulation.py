@@ -118,7 +118,7 @@ def _simulation(
     learner = _build_learner(scenario, plan, population, facts, statement, streams, pause)
     if elsewhere is not None:
         learner = replace(learner, elsewhere=elsewhere(scenario, learner))
-    dimension = learner.algorithm.facts().payload * learner.model.dimension  # of an upload
+    dimension = learner.upload_dimension
     registry = Registry(samples, total_samples, power_budget(scenario, dimension))
     network = build_network(scenario, registry, streams, dimension)
     start = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
@@ -128,7 +128,7 @@ def _simulation(
         check_continues(state, start)
     timing = Timing(**{one.name: getattr(scenario.timing, one.name) for one in fields(Timing)})
     selection, wait_for = build_selection(scenario, network, learner, timing), build_wait_for(scenario)
-    uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
+    uplink = _build_uplink(scenario, network, learner, facts, statement, wait_for, selection)
     selection = with_pilots(selection, uplink)
     faults, jobs, roles = build_faults(scenario), JobsInFlight(), build_roles(scenario, streams)
     residuals = uplink.residuals if isinstance(uplink, CapacityUplink | DigitalUplink | OverTheAir) else None
@@ -236,14 +236,15 @@ def _build_learner(
 def _build_uplink(
     scenario: Scenario,
     network: Network,
-    dimension: int,
+    learner: Learner,
     facts: PrivacyFacts,
     statement: Statement,
     wait_for: WaitFor,
     selection: ClientSelection,
 ) -> Uplink:
     # The uplink after all checks that need no round.
-    central = build_central_noise(scenario, dimension, facts, statement, wait_for)
+    dimension = learner.upload_dimension
+    central = build_central_noise(scenario, learner, facts, statement, wait_for)
     uplink: Uplink = (
         build_uplink(scenario, network, dimension, statement)
         if central is None

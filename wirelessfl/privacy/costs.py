@@ -141,6 +141,10 @@ class Caveat(StrEnum):
     NOTHING_ADDS_NOISE = "nothing adds noise to what is released"
     OUTSIDE_WAVEFORM = "a receiver or a modulation from outside the package leaves no release of its own"
     UNCLIPPED = "nothing bounds the update before it is released"
+    UNBOUNDED_DESCENT = (
+        "no update is clipped, and clipped gradients bound one only in gradient descent of clients that all follow the "
+        "protocol and upload its outcome alone"
+    )
     OWN_NORM = "a client's symbols are scaled by the norm of its own update, which is private, and carry that scale"
 
 

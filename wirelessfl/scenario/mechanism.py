@@ -187,6 +187,11 @@ class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), o
         1.0,
         "Norm C to which a gradient (unit: client: an update) is clipped. null, with unit: client only: no clipping.",
     )
+    gradient_clip: PositiveSingle | None = key(
+        None,
+        "With unit: client, norm to which the gradient of every sample is clipped in local training (Algorithm 2 of "
+        "the wavelet paper); with clip: null the noise is scaled to it. null: gradients are not clipped there.",
+    )
     noise_multiplier: NonNegativeSingle | None = key(
         None, "Standard deviation of the noise divided by clip; 0 only clips. Default 1 without epsilon."
     )
@@ -203,7 +208,14 @@ class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), o
         unclipped, key, rule, central = self.clip is None, "clipping.name", self.clipping, self.unit == "client"
         wrong = central and not isinstance(rule, FlatClip | DynamicClip)
         why = "a norm, because noise without clipping gives no guarantee"
+        of_samples = self.gradient_clip is not None and not central
         return [
+            (
+                of_samples,
+                "gradient_clip",
+                f"{self.gradient_clip} with unit: sample",
+                "null: clip is the norm of a gradient",
+            ),
             (unclipped and not central, "clip", "null with unit: sample", why),
             (unclipped and not isinstance(rule, FlatClip), key, f"{rule.name} with clip: null", "flat"),
             (wrong, key, f"{rule.name} with unit: client", "flat | dynamic"),
@@ -240,7 +252,13 @@ class WaveletNoise(GradientNoise, core="wirelessfl.privacy.mechanisms:HaarMechan
     def rules(self) -> list[Rule]:
         """Also, no rule looks at layers."""
         layers, found = isinstance(self.clipping, PerLayerClip), "per_layer with wavelets, which mix the layers"
-        return [*super().rules(), (layers, "clipping.name", found, "another rule")]
+        by_gradients = self.unit == "client" and self.clip is None and self.gradient_clip is not None
+        other = by_gradients and self.clip_domain != "gradient"
+        return [
+            *super().rules(),
+            (layers, "clipping.name", found, "another rule"),
+            (other, "clip_domain", f"{self.clip_domain} with clip: null and a gradient_clip", "gradient, its norm"),
+        ]
 
 
 class Zcdp(

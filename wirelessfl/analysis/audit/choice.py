@@ -7,15 +7,15 @@ It is looked for in all noised sums of the client's local steps, or in what the 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 import torch
 from typing_extensions import override
 
 from wirelessfl.analysis.audit.canaries import REACH, canary_direction, clearest_sample, whole_update
-from wirelessfl.analysis.audit.clients import CanaryClient, TrainedUploads
-from wirelessfl.analysis.audit.games import LEAST_NOISE, Advance, FixedUpload, Game, Observations, SlotGame
+from wirelessfl.analysis.audit.clients import CanaryClient, TrainedUploads, WholeClient
+from wirelessfl.analysis.audit.games import LEAST_NOISE, Advance, FixedUpload, Game, Observations, SlotGame, Uploads
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import local_noise, slot_noise
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, require_known, require_known_releases
@@ -165,7 +165,10 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
     rule, learner = rehearsal.parts.selection.rule, rehearsal.learner
     require_known("selection", rule)
     statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
-    uploads, all_rounds = _whole_updates(learner, haar_noise), list(range(1, rehearsal.num_rounds + 1))
+    all_rounds = list(range(1, rehearsal.num_rounds + 1))
+    uploads: Uploads = _whole_updates(learner, haar_noise)
+    if server.central.clip is None and server.central.descent is not None:  # clipped gradients alone bound an update
+        uploads = TrainedUploads(_whole_client(rehearsal, all_rounds, haar_noise, streams), random=False)
     slots = (
         _known_slots(rehearsal)
         if isinstance(rule, SelectAll)
@@ -237,33 +240,40 @@ def _whole_updates(learner: Learner, haar_noise: bool) -> FixedUpload:
 
 
 def _canary_client(rehearsal: Rehearsal, streams: Streams) -> CanaryClient:
-    learner, rounds, private = rehearsal.learner, rehearsal.rounds, rehearsal.learner.private
+    learner, private = rehearsal.learner, rehearsal.learner.private
     assert private is not None, "gradient canaries are for private training"
+    samples = int(learner.population.sizes[rehearsal.client])
+    secret = private.adds_noise and learner.training.sampling == "poisson" and learner.training.batch_size < samples
+    known = (learner.training, learner.streams, rehearsal.rounds, rehearsal.client, samples)
+    common = _training_facts(rehearsal, rehearsal.rounds, streams)
+    return CanaryClient(**common, canary=0 if secret else clearest_sample(*known), secret_batches=secret)
+
+
+def _whole_client(rehearsal: Rehearsal, rounds: list[int], haar_noise: bool, streams: Streams) -> WholeClient:
+    common = _training_facts(rehearsal, rounds, streams)
+    return WholeClient(**common, canary=0, secret_batches=False, server_haar_noise=haar_noise)
+
+
+def _training_facts(rehearsal: Rehearsal, rounds: list[int], streams: Streams) -> dict[str, Any]:
+    # What a canary's client trains with, whatever the canary is
+    learner, private = rehearsal.learner, rehearsal.learner.private
+    assert private is not None
     require_known("clipping rule", private.gradients.clipping)
     require_known("noise mechanism", private.gradients.noise)
     parameters = torch.from_numpy(rehearsal.state.parameters)
-    samples = int(learner.population.sizes[rehearsal.client])
-    secret = private.adds_noise and learner.training.sampling == "poisson" and learner.training.batch_size < samples
-    return CanaryClient(
-        training=learner.training,
-        transforms={
+    return {
+        "training": learner.training,
+        "transforms": {
             index: private.transform(learner.model, parameters, rehearsal.state, index, learner.plan)
             for index in rounds
         },
-        learning_rates={index: _learning_rate(learner, index) for index in rounds},
-        parts=learner.model.sizes,
-        client=rehearsal.client,
-        samples=samples,
-        canary=0 if secret else clearest_sample(learner.training, learner.streams, rounds, rehearsal.client, samples),
-        secret_batches=secret,
-        public=learner.streams,
-        streams=streams,
-    )
-
-
-def _learning_rate(learner: Learner, round_index: int) -> float:
-    begun = [first for first in learner.lr_schedule if first <= round_index]
-    return learner.training.learning_rate * (learner.lr_schedule[max(begun)] if begun else 1.0)
+        "learning_rates": {index: learner.learning_rate(index) for index in rounds},
+        "parts": learner.model.sizes,
+        "client": rehearsal.client,
+        "samples": int(learner.population.sizes[rehearsal.client]),
+        "public": learner.streams,
+        "streams": streams,
+    }
 
 
 def _crowd(rehearsal: Rehearsal) -> int:

@@ -21,6 +21,7 @@ from wirelessfl.analysis.audit.canaries import (
 )
 from wirelessfl.analysis.audit.games import Uploads
 from wirelessfl.learning import CohortBlock, GradientTransform, LocalTraining, StepContext, TransformState
+from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.private import PrivateGradients, resumed_state, without_noise
 from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import HaarMechanism
@@ -181,6 +182,32 @@ class CanaryClient:
     def _state(self, round_index: int, rows: NDArray[np.int64], memory: TransformState) -> TransformState:
         state = resumed_state(self.transforms[round_index], rows, memory, torch.zeros(self.dimension))
         return {name: values.clone(memory_format=torch.contiguous_format) for name, values in state.items()}
+
+
+@dataclass(frozen=True)
+class WholeClient(CanaryClient):
+    """The local training of the audited client, all of whose samples are canaries.
+
+    Attributes:
+        server_haar_noise: whether the noise that the server adds to its update is on Haar coefficients.
+    """
+
+    server_haar_noise: bool
+
+    @property
+    @override
+    def haar_noise(self) -> bool:
+        return self.server_haar_noise
+
+    @override
+    def batches(self, round_index: int, rows: NDArray[np.int64]) -> CanaryBatches:
+        # One gradient stands for those of a batch: for their mean, or under Poisson sampling for the sum of all samples
+        # that may be in it, over the expected number
+        training, sizes = self.training, np.array([self.samples])
+        steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
+        expected = min(training.batch_size, self.samples) if training.sampling == "poisson" else self.samples
+        shape = (int(steps[0]), len(rows))
+        return CanaryBatches(np.ones(shape, dtype=np.bool_), np.full(shape, expected / self.samples))
 
 
 @dataclass

@@ -115,7 +115,7 @@ class SlotGame(Game):
     listen: Listen
     slots: Slots
     uploads: Uploads
-    probe: FixedUpload
+    probe: Uploads
     exchange: bool
     sample_rate: float
     gaussian: bool

@@ -1,6 +1,7 @@
 """Differentially private local training: clipping rules and noise mechanisms inside the cohort engine."""
 
 from wirelessfl.learning.private.central import CentralNoise
+from wirelessfl.learning.private.descent import DescentBound, descent_bound, descent_reach
 from wirelessfl.learning.private.transform import (
     PrivateGradients,
     layer_of_parameters,
@@ -11,7 +12,10 @@ from wirelessfl.learning.private.transform import (
 
 __all__ = [
     "CentralNoise",
+    "DescentBound",
     "PrivateGradients",
+    "descent_bound",
+    "descent_reach",
     "layer_of_parameters",
     "proxy_median_norm",
     "resumed_state",

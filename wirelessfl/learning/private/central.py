@@ -23,15 +23,21 @@ from wirelessfl.transfers import download
 class CentralNoise:
     """Every client's update is clipped to C, and the server adds noise of σ = zC/(qK) to Σ (p_i/q) Δ_i.
 
+    In Algorithm 2 of the wavelet paper C is the norm of a sample's gradient, clipped in local training, and no update
+    is clipped.
+
     Attributes:
         noise_multiplier: z in each round.
-        clip: C in each round; None clips nothing, and then nothing is proven.
+        clip: C of updates in each round; None clips none.
         sample_rate: q, the public probability of a client to be selected.
         selection: how clients are selected.
         count: K, the number of registered clients.
         wavelet: the domain in which updates are clipped where the noise is on Haar coefficients; None for white noise.
         reading: which claim of the wavelet paper counts as published.
         unamplified: why the sampling of clients amplifies nothing; None where it does.
+        gradient_clip: C of gradients, which scales the noise where updates are not clipped; None clips none.
+        descent: bound on the norm of an update by its clipped gradients; None where they give none. Without it and
+            without ``clip`` nothing is proven.
     """
 
     noise_multiplier: Schedule
@@ -42,6 +48,13 @@ class CentralNoise:
     wavelet: ClipDomain | None = None
     reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
     unamplified: NoAmplification | None = None
+    gradient_clip: float | None = None
+    descent: Schedule | None = None
+
+    @property
+    def bound(self) -> Schedule | None:
+        """Bound on the norm of every client's update in each round; None where there is none."""
+        return self.descent if self.clip is None else self.clip
 
     def clip_block(self, block: CohortBlock, round_index: int) -> CohortBlock:
         """A block of updates, each clipped to C of the round."""
@@ -61,8 +74,9 @@ class CentralNoise:
         return replace(block, updates=updates, norm=norm)
 
     def noise_std(self, round_index: int) -> float:
-        """σ on the aggregate in a round; without clipping C is taken as 1."""
-        clip = 1.0 if self.clip is None else self.clip.at(round_index)
+        """σ on the aggregate in a round; where nothing is clipped C is taken as 1."""
+        of_gradients = 1.0 if self.gradient_clip is None else self.gradient_clip
+        clip = of_gradients if self.clip is None else self.clip.at(round_index)
         return server_noise_std(self.noise_multiplier.at(round_index), clip, self.sample_rate, self.count)
 
     def noise(self, dimension: int, round_index: int, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -78,7 +92,8 @@ class CentralNoise:
             clients,
             published_multiplier=self.noise_multiplier.at(round_index),
             noise_std=self.noise_std(round_index),
-            clip=None if self.clip is None else self.clip.at(round_index),
+            clip=None if self.bound is None else self.bound.at(round_index),
+            clipped="gradients" if self.clip is None and self.gradient_clip is not None else "updates",
             sample_rate=self.sample_rate,
             selection=self.selection,
             noise=law,

@@ -121,12 +121,15 @@ class ServerNoiseRelease(Record):
         clients: (n,) who took part; none in an empty round.
         published_multiplier: z, the multiplier that the paper's accountant is fed, as in σ = z C/(q d).
         noise_std: σ on the aggregate; for Haar noise, before division by the weights of the coefficients.
-        clip: C, the norm every client's update is clipped to; None if it is not clipped.
+        clip: Bound on the norm of every client's update: the norm C that updates are clipped to, or what clipped
+            gradients leave of them; None where nothing bounds it.
         sample_rate: q, the public probability to be selected; it divides the sum.
         selection: ``all``, ``poisson`` (independently) or ``uniform`` (a fixed number).
         noise: How the noise is shaped.
         unamplified: Why sampling amplifies nothing; None where an observer cannot tell who takes part, nobody's part
             depends on that of another, and every round is noised.
+        clipped: What is clipped: ``updates``, or ``gradients`` in local training alone, as in Algorithm 2 of the
+            wavelet paper.
 
     Raises:
         ValueError: If a value is out of range.
@@ -142,6 +145,7 @@ class ServerNoiseRelease(Record):
     selection: Selection = "all"
     noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
     unamplified: NoAmplification | None = None
+    clipped: Literal["updates", "gradients"] = "updates"
 
     def __post_init__(self) -> None:
         require_non_negative(published_multiplier=self.published_multiplier, noise_std=self.noise_std)
@@ -149,7 +153,7 @@ class ServerNoiseRelease(Record):
             self.clip is None or 0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}"
         )
         _require_rate(self.sample_rate)
-        require_choices(self, selection=Selection)
+        require_choices(self, selection=Selection, clipped=Literal["updates", "gradients"])
         precondition(self.selection != "all" or self.sample_rate == 1, "with selection all the sample rate is 1")
 
     def published(self, facts: PrivacyFacts) -> Spending:
@@ -169,7 +173,8 @@ class ServerNoiseRelease(Record):
         if statement.adversary != "observer":
             return no_guarantee(len(self.clients), "the server adds the noise itself and sees the updates without it")
         if self.clip is None:
-            return no_guarantee(None, Caveat.UNCLIPPED.value)
+            caveat = Caveat.UNCLIPPED if self.clipped == "updates" else Caveat.UNBOUNDED_DESCENT
+            return no_guarantee(None, caveat.value)
         largest = self.clip * facts.largest_weight / self.sample_rate
         multiplier = self.noise.accounted_factor() * self.noise_std / largest
         if multiplier == 0:
@@ -202,9 +207,16 @@ class ServerNoiseRelease(Record):
             return
         unamplified = self.sample_rate < 1 and self.unamplified is not None
         fixed_number = not unamplified and self.selection == "uniform"
+        of_updates, bound = self.clipped == "updates", 0.0 if self.clip is None else self.clip
+        own_norm = isinstance(self.noise, HaarNoise) and self.noise.clip_domain == "gradient"
         yield from sentences(
             (
-                isinstance(self.noise, HaarNoise) and self.noise.clip_domain == "gradient" and self.clip is not None,
+                not of_updates and self.clip is not None,
+                f"Gradients are clipped in local training, as Algorithm 2 of the wavelet paper does, and no update is: "
+                f"an update of all local steps has a norm of up to {bound:.4g}, which the noise is compared with.",
+            ),
+            (
+                own_norm and of_updates and self.clip is not None,
                 "Algorithm 2 of the wavelet paper clips gradients in local training only, which bounds an update of N "
                 "steps by their learning rate times N C; both figures are of updates clipped to C, in the same norm.",
             ),
