@@ -55,6 +55,11 @@ BAD = {
     "uplink: {kind: null}": "uplink.kind: found null; allowed: ideal | over_the_air",
     "training: {privacy: {mechanism: gausian}}": "training.privacy.mechanism: found gausian; allowed: none | gaussian | "
     "wavelet | zcdp | package.module:Name; did you mean gaussian?",
+    "training: {privacy: {mechanism: gaussian, gradient_clip: 1}}": "training.privacy.gradient_clip: found 1.0 with unit: "
+    "sample; allowed: null: clip is the norm of a gradient",
+    "uplink: {kind: ideal}\ntraining:\n  privacy: {mechanism: wavelet, unit: client, clip: null, gradient_clip: 2, "
+    "clip_domain: weighted}": "f.yaml:4: training.privacy.clip_domain: found weighted with clip: null and a gradient_clip; "
+    "allowed: gradient, its norm",
     "training: {privacy: {mechanism: gaussian, clip: 0}}": "training.privacy.clip: found 0; allowed: a number above 0",
     "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number from 1e-09 to 1e+100 or null",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"

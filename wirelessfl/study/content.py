@@ -26,6 +26,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("model", "trainable"): ".*",
     ("model", "lora"): None,
     ("training", "privacy", "clipping", "update"): "step",
+    ("training", "privacy", "gradient_clip"): None,
     ("training", "partial_work"): False,
     ("timing", "compute_deadline_s"): None,
     ("clients", "roles"): (),
