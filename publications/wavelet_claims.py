@@ -17,6 +17,8 @@ from publications.tuned_claims import ahead_when_tuned
 from publications.wavelet_lemmas import LEMMA_CLAIMS
 from publications.wavelet_methods import (
     BASELINE,
+    CLIPPED,
+    CLIPPED_WAV,
     DP_SGD,
     DYNAMIC,
     DYNAMIC_EQUAL,
@@ -198,6 +200,11 @@ CLAIMS = (
     ),
     Claim("DP-FedAvg-WAV is more accurate than DP-FedAvg.", "6.4, Fig. 10-12", over(FEDAVG_WAV, FEDAVG)),
     Claim("DP-FedAvg-WAV is more accurate than Dyn-DP-FedAvg.", "6.4, Fig. 10-12", over(FEDAVG_WAV, FEDAVG_DYNAMIC)),
+    Claim(
+        "DP-FedAvg-WAV is more accurate than DP-FedAvg where gradients are clipped, and updates are not.",
+        "Algorithm 2, 6.4",
+        over(CLIPPED_WAV, CLIPPED),
+    ),
     Claim(
         "DP-SGD-WAV is more accurate than training without privacy, over all data sets.",
         "6.3: “outperformed the three baselines”, one of them non-private",

@@ -38,6 +38,7 @@ DYNAMIC, WEIGHTED, BASELINE = Method("dynamic"), Method("weighted"), Method("bas
 THIRD, FIFTH = Method("third"), Method("fifth")
 DYNAMIC_EQUAL = Method("dynamic-equal")
 FEDAVG, FEDAVG_WAV = (Method("client", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
+CLIPPED, CLIPPED_WAV = (Method("client-gradients", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 FEDAVG_DYNAMIC, FEDAVG_WEIGHTED = Method("client-dynamic"), Method("weighted-client")
 PLAIN = {name: Method("optimizers", {OPTIMIZER: name, MECHANISM: "gaussian"}) for name in ("adam", "adagrad")}
 PLAIN_WAV = {name: Method("optimizers", {OPTIMIZER: name, MECHANISM: "wavelet"}) for name in PLAIN}

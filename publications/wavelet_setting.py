@@ -39,7 +39,9 @@ SETTING = (
     ),
     Setting("the same, in a study of its own", "median", "training.privacy.clipping.name", "median"),
     Setting(
-        "clipping at client level", "gradients, in local training", ours=dict.fromkeys(SIZES, "updates, at the server")
+        "clipping at client level",
+        "gradients, in local training",
+        ours=dict.fromkeys(SIZES, "updates, at the server; client-gradients: gradients"),
     ),
     Setting("repetitions", "not stated", ours=_SEEDS),
 )
@@ -71,7 +73,10 @@ COVERAGE = (
     Coverage("Section 4.3, eq. (6)", "transform, weights, clipping by levels", "#section-43-by-hand"),
     Coverage("Algorithm 1", "DP-SGD-WAV", "#sample-level", "the study `sample`"),
     Coverage(
-        "Algorithm 2", "DP-FedAvg-WAV", "#what-is-clipped-at-client-level", "no study clips gradients; bounds are exact"
+        "Algorithm 2",
+        "DP-FedAvg-WAV",
+        "#what-is-clipped-at-client-level",
+        "the study `client-gradients`, whose noise is that of K clients in place of all samples; bounds are exact",
     ),
     Coverage("Lemma 1", "variance of the noise", "#lemmas-1-and-2-by-hand", "exact, among the claims"),
     Coverage(

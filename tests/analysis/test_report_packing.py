@@ -69,6 +69,30 @@ def test_a_range_wider_than_the_codes_is_coarser_but_whole() -> None:
     assert np.abs(np.log(found / values)).max() <= scale.step / 2 * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e35, np.nan],
+        [1e19, np.inf],
+        [-1e30, -1e30, np.nan],
+        [1e29, np.nan, 2e29, np.inf],
+        [-1e30, np.nan, 1e30],
+        [5e-324, np.nan],
+        [-1e-300, 0.0],
+    ],
+)
+def test_numbers_of_any_size_stand_beside_no_number(values: list[float]) -> None:
+    """As a model that diverges leaves them; arithmetic that leaves the numbers would be taken for damage."""
+    column = np.array(values)
+    with np.errstate(all="raise", under="ignore"):
+        found, _ = through(np.tile(column, 5))
+    found, finite = found[: len(column)], np.isfinite(column)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(column))
+    np.testing.assert_array_equal(found == np.inf, column == np.inf)
+    known = column[finite]
+    assert np.all(np.abs(found[finite] - known) <= np.maximum(2 * FINE * np.abs(known), np.ptp(known) / 65_000))
+
+
 @pytest.mark.parametrize("largest", [0, 255, 256, 70_000, 2**40])
 def test_planes_are_as_many_as_needed(largest: int) -> None:
     blobs = Blobs("s0")

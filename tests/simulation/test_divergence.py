@@ -200,6 +200,21 @@ def test_command_warns_on_stderr_and_ends_in_0(tmp_path: Path) -> None:
     assert report.exit_code == 0 and "the run diverged" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.parametrize("key", ["training.optimizer.lr=1.0e+30", "uplink.power_control.server_gain=1.0e-100"])
+def test_numbers_beyond_single_precision_are_said_in_words_and_have_a_report(
+    key: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    out = str(tmp_path / "out")
+    uplink = ["--set", "uplink={kind: ideal}"] if "lr" in key else []
+    changes = [*uplink, "--set", key, "--set", "data.limit=60", "--set", "clients.count=4", "--figures", "none"]
+    shown = CliRunner().invoke(main, ["simulate", "quickstart", "--out", out, *changes])
+    assert shown.exit_code == 0 and "diverged" in shown.output
+    assert "loss –" in shown.output and "nan" not in shown.output
+    report = CliRunner().invoke(main, ["report", out])
+    assert report.exit_code == 0, report.output
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
+
+
 AIR = {
     "kind": "over_the_air",
     "snr_db": 5,

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from wirelessfl.cli.meaning import advice
 from wirelessfl.cli.terminal import open_console
-from wirelessfl.summary import epsilon_text, of_clients_text, personal_text, rounds_text
+from wirelessfl.summary import epsilon_text, number_text, of_clients_text, personal_text, rounds_text
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit
@@ -117,6 +117,7 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
 def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | None) -> Iterator[tuple[str, str | Text]]:
     # A row whose number is not known has no text
     accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
+    losses = {name: number_text(summary[f"{name}_loss"]) for name in ("test", "validation")}
     validated = not math.isnan(summary["validation_accuracy"])
     delta = f"at δ = {summary['delta']:g}"
     command = "" if command_s is None else f"{duration_text(command_s)} for this command, "
@@ -126,10 +127,12 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
     rows: Sequence[tuple[str, str | Text]] = (
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
         ("rounds", rounds_text(summary)),
-        ("test accuracy", f"{accuracy}, loss {summary['test_loss']:.4g}"),
+        ("test accuracy", f"{accuracy}, loss {losses['test']}"),
         (
             "validation accuracy",
-            f"{summary['validation_accuracy']:.1%}, loss {summary['validation_loss']:.4g}" if validated else "",
+            f"{summary['validation_accuracy']:.1%}, loss {number_text(summary['validation_loss'])}"
+            if validated
+            else "",
         ),
         ("clients' accuracy", of_clients_text(summary)),
         ("personal models", personal_text(summary)),

@@ -157,7 +157,7 @@ class Learner(LocalLearner):
             learning_rate=self.learning_rate(round_index),
             share=float(weights.sum()) if hidden_share is None else hidden_share,
         )
-        received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
+        received = torch.from_numpy(aggregate).float().view(-1, self.dimension)  # NumPy warns of an ∞
         kept = as_tensors(state.optimizer_memory)
         silent = None if unheard is None else torch.from_numpy(unheard).view(-1, self.dimension)
         after, memory = server_step(self.algorithm, self.server_optimizer, before, kept, received, facts, silent)

@@ -55,8 +55,8 @@ def all_ticks(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
         raise ValueError(f"durations must not be negative, found {seconds}")
     longest = LATEST_TICK / TICKS_PER_SECOND
     if seconds.max(initial=0.0) >= longest:
-        found = f"what a client does in a round takes {seconds.max():.3g} s"
-        raise InputError(f"timing: {found}; at most {longest:.3g} s can be simulated")
+        found = f"found a client whose tasks in a round take {seconds.max():.3g} s"
+        raise InputError(f"timing: {found}; allowed: at most {longest:.3g} s")
     return np.rint(seconds * TICKS_PER_SECOND).astype(np.int64)
 
 

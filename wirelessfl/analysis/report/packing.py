@@ -138,9 +138,10 @@ class Scale:
     def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Codes of values within the extent; −∞ is written as NaN."""
         finite = np.isfinite(values)
-        places = np.where(finite, values, 1.0)
         if self.kind == "log":
-            places = np.log(places, out=np.zeros(len(values)), where=places > 0)
+            places = np.log(values, out=np.full(len(values), self.begin), where=finite & (values > 0))
+        else:
+            places = np.where(finite, values, self.begin)
         found = _FIRST + np.rint((places - self.begin) / self.step).astype(np.int64)
         if self.kind == "log":
             found = np.where(values == 0, _ZERO, found)
