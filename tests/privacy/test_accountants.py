@@ -10,7 +10,14 @@ from scipy import stats
 
 from tests.speed import rest_slow
 from wirelessfl.privacy import SampledGaussian, composed_epsilon, gaussian_epsilon, zcdp_epsilon
-from wirelessfl.privacy.accountants import Uses
+from wirelessfl.privacy.accountants import (
+    _ORDERS,
+    Uses,
+    _integer_rdp,
+    _rdp_orders,
+    _step_rdp,
+    cheap_upper_bounds,
+)
 
 DELTA = 1e-5
 GRID = np.linspace(-40, 42, 400_001)
@@ -126,6 +133,22 @@ def test_rdp_equals_dp_accounting() -> None:
     accountant.compose(dp_accounting.GaussianDpEvent(5.0), 3)
     found = composed_epsilon(3 / 25, poisson(1.0, 0.05, 200), DELTA, "rdp")
     assert found == pytest.approx(accountant.get_epsilon(DELTA), rel=1e-12)
+
+
+@pytest.mark.parametrize("z", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("q", [1e-9, 1e-6, 1e-3])
+def test_costs_that_rounding_would_take_for_none_are_bounded(z: float, q: float) -> None:
+    """At order 2 the moment is 1 + q²(e^(1/z²) − 1); at a δ below the total variation of one use no ε is 0."""
+    event = SampledGaussian(z, q)
+    for orders, rdp in ((_rdp_orders(), _step_rdp(event)), (_ORDERS, _integer_rdp(event))):
+        exact = math.log1p(q**2 * math.expm1(z**-2))
+        (second,) = rdp[orders == 2]
+        assert exact * (1 - 1e-2) <= second
+        assert np.all(rdp <= orders / (2 * z**2) * (1 + 1e-9)), "that of the mechanism without sampling"
+    delta = 0.1 * q * (2 * stats.norm.cdf(0.5 / z) - 1)
+    for accountant in ("pld", "rdp"):
+        assert composed_epsilon(0.0, poisson(z, q, 1), delta, accountant) > 0
+    assert cheap_upper_bounds([(0.0, poisson(z, q, 1))], delta)[0] > 0
 
 
 def test_rdp_of_an_exchange_is_two_steps_of_add_remove() -> None:

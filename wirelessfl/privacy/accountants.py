@@ -226,7 +226,22 @@ def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
         relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
         sampled = dp_accounting.PoissonSampledDpEvent(event.sample_rate, gaussian)
     with _quiet_absl(), np.errstate(over="ignore"):
-        return np.asarray(RdpAccountant(_rdp_orders(), relation).compose(sampled).rdp, dtype=np.float64)
+        rdp = np.asarray(RdpAccountant(_rdp_orders(), relation).compose(sampled).rdp, dtype=np.float64)
+    return _resolved(rdp, event, _rdp_orders())
+
+
+_RESOLUTION = 1e-13  # of the logarithm of a moment over its order; sums of binomials lose more the larger the order is
+
+
+def _resolved(rdp: NDArray[np.float64], event: SampledGaussian, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    # RDP of one use, with a bound in place of what rounding has left of a moment next to 1, which may be nothing.
+    #
+    # As e^((a − 1) D_a) is jointly convex, a use that sees the contribution with probability q has at most
+    # ln(1 + q (e^((a − 1) D_a) − 1))/(a − 1), where D_a is that of the Gaussian mechanism without sampling.
+    multiplier = event.noise_multiplier / (2 if event.fixed_size else 1)
+    with np.errstate(over="ignore"):
+        bound = np.log1p(event.sample_rate * np.expm1(orders * (orders - 1) / (2 * multiplier**2))) / (orders - 1)
+    return np.where(((orders - 1) * rdp >= _RESOLUTION * orders) & (rdp <= bound * (1 + 1e-9)), rdp, bound)
 
 
 @contextmanager
@@ -275,7 +290,7 @@ def _integer_rdp(event: SampledGaussian) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         log_term += chosen * (chosen - 1) * (0.5 / event.noise_multiplier**2)
     log_moment = special.logsumexp(np.where(k <= order, log_term, -np.inf), axis=1)
-    return np.asarray(np.maximum(log_moment, 0.0) / (_ORDERS - 1))
+    return _resolved(np.maximum(log_moment, 0.0) / (_ORDERS - 1), event, _ORDERS)
 
 
 def _rdp_to_epsilon(rdp: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
