@@ -264,7 +264,7 @@ def test_axes_of_curves_begin_at_the_lowest_curve_after_a_quarter_of_the_rounds(
 def test_medium_has_the_papers_clients_and_data() -> None:
     """Rounds, epochs and seeds are cut, and nothing else."""
     for size, rounds, epochs, seeds in (("medium", 20, 5, 3), ("full", 300, 50, 5)):
-        for study in ("sample", "client", "optimizers", "client-dynamic"):
+        for study in ("sample", "client", "client-gradients", "optimizers", "client-dynamic"):
             design = load_study(STUDIES / "wavelet-dp-fl" / size / f"{study}.yaml")
             found = {(one.scenario.rounds, one.scenario.training.epochs) for one in design.runs}
             assert found == {(rounds, epochs)}
