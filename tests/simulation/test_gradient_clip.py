@@ -62,7 +62,7 @@ def test_clients_train_as_with_clipping_alone_at_sample_level() -> None:
 
 TRAININGS = list(
     itertools.product(
-        ("shuffle", "poisson"), (None, {1: 1.0, 3: 0.1}), ((0.0, "fedavg"), (0.5, "fedavg"), (0.0, "fedprox"))
+        ("shuffle", "poisson"), (None, {1: 1.0, 3: 0.1}), ((0.0, "fedavg"), (0.5, "fedavg"), (0.5, "fedprox"))
     )
 )
 
@@ -85,7 +85,7 @@ def test_no_update_exceeds_the_bound_on_record(
         largest = this.slots["update_norm_raw"].max()
         assert largest <= release.clip * (1 + 1e-5)
         assert largest > 0.1 * release.clip
-    if schedule is not None:
+    if schedule is not None and algorithm == "fedavg":
         first, last = (rounds[place].round.releases[0] for place in (0, -1))
         assert last.clip == pytest.approx(0.1 * first.clip)  # type: ignore[attr-defined]
     assert math.isfinite(simulation.ledger.epsilon_accounted())
@@ -111,10 +111,6 @@ NOTHING_BOUNDS: dict[str, dict[str, Any]] = {
     "scaffold": {"training__algorithm": {"name": "scaffold"}},
     "feddyn": {"training__algorithm": {"name": "feddyn"}},
     "a scaled update": {"clients__roles": [{"role": "scaled", "count": 1}]},
-    "momentum and a proximal term": {
-        "training__algorithm": {"name": "fedprox", "mu": 0.1},
-        "training__optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.5},
-    },
 }
 
 

@@ -230,18 +230,18 @@ def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
     return _resolved(rdp, event, _rdp_orders())
 
 
-_RESOLUTION = 1e-13  # of the logarithm of a moment over its order; sums of binomials lose more the larger the order is
-
-
 def _resolved(rdp: NDArray[np.float64], event: SampledGaussian, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     # RDP of one use, with a bound in place of what rounding has left of a moment next to 1, which may be nothing.
     #
-    # As e^((a − 1) D_a) is jointly convex, a use that sees the contribution with probability q has at most
-    # ln(1 + q (e^((a − 1) D_a) − 1))/(a − 1), where D_a is that of the Gaussian mechanism without sampling.
+    # Sums of binomials lose more the larger the order is. As e^((a − 1) D_a) is jointly convex, a use that sees the
+    # contribution with probability q has at most ln(1 + q (e^((a − 1) D_a) − 1))/(a − 1), where D_a is that of the
+    # Gaussian mechanism without sampling.
+    log_moment, lost = (orders - 1) * rdp, 2e-15 * orders * np.log1p(orders)
     multiplier = event.noise_multiplier / (2 if event.fixed_size else 1)
     with np.errstate(over="ignore"):
-        bound = np.log1p(event.sample_rate * np.expm1(orders * (orders - 1) / (2 * multiplier**2))) / (orders - 1)
-    return np.where(((orders - 1) * rdp >= _RESOLUTION * orders) & (rdp <= bound * (1 + 1e-9)), rdp, bound)
+        convex = np.log1p(event.sample_rate * np.expm1(orders * (orders - 1) / (2 * multiplier**2)))
+    bound = np.minimum(convex, np.maximum(log_moment, 0.0) + lost) / (orders - 1)
+    return np.where(log_moment < 100 * lost, bound, rdp)
 
 
 @contextmanager

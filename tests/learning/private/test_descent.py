@@ -1,9 +1,10 @@
-"""The bound on an update of clipped gradients, against descent written out and against the engine."""
+"""The bound on an update of clipped gradients, against descent written out and against the engine's batches."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,89 +12,86 @@ import pytest
 from tests.statistics import shifted
 from wirelessfl.learning import SGD, Adam, LocalTraining
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
-from wirelessfl.learning.private import DescentBound, descent_bound, descent_reach
+from wirelessfl.learning.optimizers import AdaGrad
+from wirelessfl.learning.private import DescentBound, descent_bound
 from wirelessfl.streams import Streams
 
 TRAINING = LocalTraining(SGD(0.0), learning_rate=0.1, batch_size=4, epochs=2)
 
 
-def longest(steps: int, momentum: float, mean: float = 1.0) -> float:
-    """Norm of the update when every step has the same mean gradient, written out."""
+def bound(training: LocalTraining, size: int, clip: float = 1.0) -> float:
+    found = descent_bound(clip, training, {1: 1.0}, np.array([size]))
+    assert found is not None
+    return found.at(1)
+
+
+def descended(gradients: list[float], rate: float, momentum: float, mu: float) -> float:
+    """The way of a model from its start along one direction."""
     velocity = moved = 0.0
-    for _ in range(steps):
-        velocity = momentum * velocity + mean
-        moved += velocity
-    return moved
+    for gradient in gradients:
+        velocity = momentum * velocity + gradient + mu * moved
+        moved -= rate * velocity
+    return abs(moved)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.99])
-@pytest.mark.parametrize("steps", [0, 1, 2, 7, 300])
-def test_the_reach_is_that_of_equal_gradients(momentum: float, steps: int) -> None:
-    sizes, counts = np.array([3, 10]), np.array([steps, steps])
-    found = descent_reach(sizes, counts, 4, "shuffle", momentum)
-    np.testing.assert_allclose(found, longest(steps, momentum), rtol=1e-12)
-    whole = descent_reach(sizes, counts, 4, "poisson", momentum)  # 3 samples in batches of 3, 10 in expected 4
-    np.testing.assert_allclose(whole, [longest(steps, momentum), longest(steps, momentum, 10 / 4)], rtol=1e-12)
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.99, 1 - 1e-9, 1 - 2**-53])
+@pytest.mark.parametrize("steps", [1, 2, 7, 300])
+def test_the_bound_is_that_of_equal_gradients(momentum: float, steps: int) -> None:
+    training = replace(TRAINING, optimizer=SGD(momentum), epochs=None, steps=steps)
+    longest = descended([0.3] * steps, 0.1, momentum, 0.0)
+    for size in (3, 10):
+        assert bound(training, size, 0.3) == pytest.approx(longest, rel=1e-9)
+    poisson = replace(training, sampling="poisson")  # 3 samples in batches of 3, 10 in expected 4
+    assert [bound(poisson, 3, 0.3), bound(poisson, 10, 0.3)] == pytest.approx([longest, 2.5 * longest], rel=1e-9)
 
 
 @pytest.mark.parametrize("sampling", ["shuffle", "poisson"])
-def test_no_batch_moves_a_model_further_than_the_reach(sampling: Sampling) -> None:
-    """Sums of at most unit gradients over the batches that the engine draws, all along one direction."""
+def test_no_batch_moves_a_model_further_than_the_bound(sampling: Sampling) -> None:
+    """Sums of gradients of norm 1 over the batches that the engine draws, all along one direction."""
     sizes = np.array([10, 9, 4, 1])
+    training = replace(TRAINING, optimizer=SGD(0.5), epochs=3, sampling=sampling)
+    bounds = np.array([bound(training, size) for size in sizes.tolist()])
     steps = local_steps(sizes, 4, 3, None)
-    reach = descent_reach(sizes, steps, 4, sampling, 0.5)
     for round_index in range(1, 40):
         stream = Streams(shifted(5)).nodes("batch_order", round_index, np.arange(4))
         batches = plan_batches(sampling, stream, sizes, steps, 4)
         velocity = moved = np.zeros(4)
         for counts, divisor in zip(batches.counts, batches.divisor, strict=True):
             velocity = 0.5 * velocity + counts / divisor
-            moved = moved + velocity * (counts > 0)
-        assert np.all(moved <= reach * (1 + 1e-12))
+            moved = moved + 0.1 * velocity * (counts > 0)
+        assert np.all(moved <= bounds * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.1, 5.0, 19.0, 25.0])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_with_a_proximal_term_the_worst_signs_reach_the_bound(mu: float, momentum: float) -> None:
+    """All signs of six gradients are tried: none leads further, and one leads there."""
+    training = replace(TRAINING, optimizer=SGD(momentum), epochs=None, steps=6, prox_mu=mu)
+    ways = [descended(list(signs), 0.1, momentum, mu) for signs in itertools.product((-1.0, 1.0), repeat=6)]
+    assert max(ways) == pytest.approx(bound(training, 4), rel=1e-12)
 
 
 def test_random_gradients_with_a_proximal_term_stay_within_the_bound() -> None:
-    """Descent by autograd's rule on random gradients of norms up to C, drawn back by μ(w − w̄)."""
     generator = np.random.default_rng(shifted(3))
-    for mu, pull in itertools.product((0.0, 0.1, 5.0, 20.0), (0.0, 1.0)):
-        training = replace(TRAINING, prox_mu=mu)
-        bound = descent_bound(0.7, training, {1: 1.0}, np.array([40]))
-        assert bound is not None
+    for mu, momentum in itertools.product((0.0, 0.1, 20.0), (0.0, 0.5)):
+        longest = bound(replace(TRAINING, optimizer=SGD(momentum), prox_mu=mu), 40, 0.7)
         for _ in range(50):
-            model = np.zeros(3)
+            model, velocity = np.zeros(3), np.zeros(3)
             for _ in range(int(local_steps(np.array([40]), 4, 2, None)[0])):
-                gradient = generator.standard_normal(3) - pull * model
+                gradient = generator.standard_normal(3) - model
                 gradient *= 0.7 / np.linalg.norm(gradient)
-                model = model - 0.1 * (gradient + mu * model)
-            assert np.linalg.norm(model) <= bound.at(1)
+                velocity = momentum * velocity + gradient + mu * model
+                model = model - 0.1 * velocity
+            assert np.linalg.norm(model) <= longest
 
 
 def test_the_bound_follows_the_scheduled_rate_and_the_largest_client() -> None:
-    bound = descent_bound(2.0, TRAINING, {1: 1.0, 3: 0.25}, np.array([4, 9]))
-    assert bound == DescentBound(2.0, 6.0, {1: 0.1, 3: 0.025})  # 2 epochs of ⌈9/4⌉ steps
-    assert [bound.at(round_index) for round_index in (1, 2, 3, 9)] == pytest.approx([1.2, 1.2, 0.3, 0.3])
+    found = descent_bound(2.0, TRAINING, {1: 1.0, 3: 0.25}, np.array([4, 9]))
+    assert isinstance(found, DescentBound) and set(found.bounds) == {1, 3}
+    # 2 epochs of ⌈9/4⌉ steps
+    assert [found.at(round_index) for round_index in (1, 2, 3, 9)] == pytest.approx([1.2, 1.2, 0.3, 0.3])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"optimizer": Adam()},
-        {"optimizer": SGD(0.5), "prox_mu": 0.1},
-        {"prox_mu": 20.1},
-        {"prox_mu": 3.0, "learning_rate": 0.7},
-    ],
-)
-def test_other_descent_has_no_bound(changes: dict[str, object]) -> None:
-    assert descent_bound(1.0, replace(TRAINING, **changes), {1: 1.0}, np.array([4])) is None  # type: ignore[arg-type]
-
-
-def test_a_rate_that_grows_by_schedule_counts_for_the_proximal_term() -> None:
-    training = replace(TRAINING, prox_mu=15.0)
-    assert descent_bound(1.0, training, {1: 1.0}, np.array([4])) is not None
-    assert descent_bound(1.0, training, {1: 1.0, 2: 2.0}, np.array([4])) is None
-
-
-@pytest.mark.parametrize("momentum", [-0.1, 1.0])
-def test_a_momentum_out_of_range_is_refused(momentum: float) -> None:
-    with pytest.raises(ValueError, match="momentum must lie in"):
-        descent_reach(np.array([1]), np.array([1]), 1, "shuffle", momentum)
+@pytest.mark.parametrize("optimizer", [Adam(), AdaGrad()])
+def test_other_optimizers_have_no_bound(optimizer: Any) -> None:
+    assert descent_bound(1.0, replace(TRAINING, optimizer=optimizer), {1: 1.0}, np.array([4])) is None

@@ -1,7 +1,7 @@
 """Differentially private local training: clipping rules and noise mechanisms inside the cohort engine."""
 
 from wirelessfl.learning.private.central import CentralNoise
-from wirelessfl.learning.private.descent import DescentBound, descent_bound, descent_reach
+from wirelessfl.learning.private.descent import DescentBound, descent_bound
 from wirelessfl.learning.private.transform import (
     PrivateGradients,
     layer_of_parameters,
@@ -15,7 +15,6 @@ __all__ = [
     "DescentBound",
     "PrivateGradients",
     "descent_bound",
-    "descent_reach",
     "layer_of_parameters",
     "proxy_median_norm",
     "resumed_state",

@@ -227,7 +227,7 @@ class ServerNoiseRelease(Record):
             ),
             (
                 statement.unit == "sample",
-                "One sample can change a clipped update by up to 2C: a sample is protected like an exchanged client.",
+                "One sample can change an update by up to twice its bound: it is protected like an exchanged client.",
             ),
             (
                 unamplified,
