@@ -327,9 +327,10 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
         ("DP-SGD", "{}, {} and {} points over DP-SGD (±{}, ±{} and ±{}), where the paper has {}, {} and {}"),
         ("Dyn-DP-SGD", "{}, {} and {} points over Dyn-DP-SGD (±{}, ±{} and ±{}), where it has {}, {} and {}"),
     ):
-        rows = medium[over, "Fashion-MNIST"]
-        gains, widths = zip(*(one.removesuffix(" points").split(" ± ") for one, _ in rows), strict=True)
-        assert shape.format(*gains, *widths, *(paper.removeprefix("+") for _, paper in rows)) in text
+        for data in ("Fashion-MNIST", "CIFAR-10") if over == "DP-SGD" else ("Fashion-MNIST",):
+            rows = medium[over, data]
+            gains, widths = zip(*(one.removesuffix(" points").split(" ± ") for one, _ in rows), strict=True)
+            assert shape.format(*gains, *widths, *(paper.removeprefix("+") for _, paper in rows)) in text
     for over, shape in (
         ("DP-Adam", "MNIST: {}, {} and {} points over DP-Adam, where it has {}, {} and {}"),
         ("DP-AdaGrad", "MNIST: {}, {} and {} over DP-AdaGrad, where it has {}, {} and {}"),
@@ -367,10 +368,11 @@ def test_adam_and_adagrad_beside_sgd_are_as_the_text_says() -> None:
         level = tuple(row[key] for key in keys)
         if level in sgd:
             ahead[row["training.optimizer.name"]].append(100 * (float(row["accuracy"]) - sgd[level]))
-    assert len(ahead["adam"]) == len(ahead["adagrad"]) >= 12
+    assert len(ahead["adam"]) == len(ahead["adagrad"]) == 18
     adam, adagrad = ((max(found), -min(found)) for found in ahead.values())
     words = f"Adam is up to {adam[0]:.1f} points ahead and up to {adam[1]:.1f} behind, "
-    assert f"{words}and AdaGrad {-adagrad[0]:.1f} to {adagrad[1]:.1f} points behind" in " ".join(PAGE.split())
+    words += f"and AdaGrad up to {adagrad[0]:.1f} ahead and up to {adagrad[1]:.1f} behind"
+    assert words in " ".join(PAGE.split())
 
 
 def test_clipped_gradients_gain_and_cost_what_the_text_says() -> None:
@@ -399,6 +401,7 @@ def test_clipped_gradients_gain_and_cost_what_the_text_says() -> None:
 
 
 def test_what_the_text_says_of_epsilons_and_rounds() -> None:
+    later = []
     for size in ("", "medium"):
         rows = [row for row in read_rows(STORED / size / "client.csv") if row[MECHANISM] == "wavelet"]
         assert rows and all(4000 < float(row["epsilon_accounted"]) < np.inf for row in rows)
@@ -406,7 +409,9 @@ def test_what_the_text_says_of_epsilons_and_rounds() -> None:
             own, plain = (
                 row[f"{who}, 95 % of {whose} last accuracy"] for who, whose in (("wavelets", "their"), ("plain", "its"))
             )
-            assert int(own) <= int(plain)
+            if int(own) > int(plain):
+                later.append(f"({row['data']} at σ = {row['σ']}, medium size: round {own} against {plain})")
+    assert f"With one exception {' '.join(later)} wavelets have 95 % of their own" in " ".join(PAGE.split())
     clipped = read_rows(STORED / "client-gradients.csv")
     assert all(800 < float(row["epsilon_accounted"]) < np.inf for row in clipped if row[MECHANISM] == "wavelet")
     dynamic = read_rows(STORED / "dynamic.csv")
