@@ -150,6 +150,11 @@ def test_costs_that_rounding_would_take_for_none_are_bounded(z: float, q: float)
     assert cheap_upper_bounds([(0.0, poisson(z, q, 1))], delta)[0] > 0
 
 
+@pytest.mark.parametrize("q", [1e-17, 1e-200])
+def test_a_rate_below_rounding_costs_next_to_nothing(q: float) -> None:
+    assert 0 <= composed_epsilon(0.0, poisson(0.05, q, 3), 1e-5, "pld") <= 1e-3
+
+
 def test_rdp_of_an_exchange_is_two_steps_of_add_remove() -> None:
     """(2ε', (1 + e^ε') δ') with the largest δ' that keeps the second number at δ."""
     uses = poisson(1.0, 0.05, 200)

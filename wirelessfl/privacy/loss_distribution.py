@@ -113,10 +113,12 @@ def _cutoffs(epsilon: Array, rate: float, variance: float, direction: AdjacencyT
         finite = sign * epsilon > math.log1p(-rate)
         signed, end = sign * epsilon[finite], math.log(1 - rate)
         distance = np.abs(signed - end)
-        at_end = distance <= 1e-9 * np.maximum(np.abs(signed), abs(end))
+        at_end = (distance <= 1e-9 * np.maximum(np.abs(signed), abs(end))) & (signed != 0)
         raised = np.where(at_end, 0.0, signed) + np.log(1 / rate)
-        unsampled = raised + np.log1p(-np.exp(np.log(1 / rate - 1) - raised))
-        unsampled[signed == 0] = np.log(1 / rate + (1 - 1 / rate))
+        with np.errstate(divide="ignore"):  # at 0 of a rate below rounding, which the next line has
+            unsampled = raised + np.log1p(-np.exp(np.log(1 / rate - 1) - raised))
+        # ln 1, as dp-accounting rounds it; 1/q alone is left of the sum where it exceeds the digits
+        unsampled[signed == 0] = np.log(1 / rate + (1 - 1 / rate)) if rate > np.finfo(np.float64).eps else 0.0
         loss = sign * np.where(at_end, -np.inf, unsampled)
     outputs = -0.5 - loss * variance
     return finite, outputs if direction == AdjacencyType.REMOVE else 1.0 + outputs
