@@ -84,6 +84,7 @@ def _require_rate(sample_rate: float) -> None:
 
 
 Selection = Literal["all", "poisson", "uniform"]
+Bounded = Literal["updates", "gradients"]
 
 
 class NoAmplification(StrEnum):
@@ -145,7 +146,7 @@ class ServerNoiseRelease(Record):
     selection: Selection = "all"
     noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
     unamplified: NoAmplification | None = None
-    clipped: Literal["updates", "gradients"] = "updates"
+    clipped: Bounded = "updates"
 
     def __post_init__(self) -> None:
         require_non_negative(published_multiplier=self.published_multiplier, noise_std=self.noise_std)
@@ -153,7 +154,7 @@ class ServerNoiseRelease(Record):
             self.clip is None or 0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}"
         )
         _require_rate(self.sample_rate)
-        require_choices(self, selection=Selection, clipped=Literal["updates", "gradients"])
+        require_choices(self, selection=Selection, clipped=Bounded)
         precondition(self.selection != "all" or self.sample_rate == 1, "with selection all the sample rate is 1")
 
     def published(self, facts: PrivacyFacts) -> Spending:
