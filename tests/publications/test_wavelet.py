@@ -375,6 +375,20 @@ def test_adam_and_adagrad_beside_sgd_are_as_the_text_says() -> None:
     assert words in " ".join(PAGE.split())
 
 
+def test_the_sweep_at_client_level_says_what_the_text_does() -> None:
+    sweep = find_sweep("wavelet-dp-fl", "client-rates", "medium")
+    trials = read_trials(STORED / "medium", sweep)
+    best = {one.name: winner(scores(sweep, one, trials)) for one in sweep.methods}
+    assert len(trials) == 54 and {one.values["training.optimizer.lr"] for one in best.values()} == {0.1}
+    assert min(rate for one in sweep.methods for rate in one.grid["training.optimizer.lr"]) == 0.1
+    norms = {name: one.values["training.privacy.clip"] for name, one in best.items()}
+    assert {name for name, norm in norms.items() if norm == 1} == {"plain, z = 1.5", "plain, z = 3", "wavelet, z = 3"}
+    assert set(norms.values()) == {1.0, 2.0}
+    gains = [100 * (best[f"wavelet, z = {z}"].accuracy - best[f"plain, z = {z}"].accuracy) for z in ("1", "1.5", "3")]
+    words = "{:+.1f}, {:+.1f} and {:+.1f} points ahead of the best of plain noise".format(*gains)
+    assert words in " ".join(PAGE.split())
+
+
 def test_where_wavelets_are_ahead_of_no_privacy_is_said() -> None:
     bare = {row["data.dataset.name"]: float(row["accuracy"]) for row in read_rows(STORED / "medium" / "baseline.csv")}
     ahead = {
