@@ -117,7 +117,6 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
 def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | None) -> Iterator[tuple[str, str | Text]]:
     # A row whose number is not known has no text
     accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
-    losses = {name: number_text(summary[f"{name}_loss"]) for name in ("test", "validation")}
     validated = not math.isnan(summary["validation_accuracy"])
     delta = f"at δ = {summary['delta']:g}"
     command = "" if command_s is None else f"{duration_text(command_s)} for this command, "
@@ -127,7 +126,7 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
     rows: Sequence[tuple[str, str | Text]] = (
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
         ("rounds", rounds_text(summary)),
-        ("test accuracy", f"{accuracy}, loss {losses['test']}"),
+        ("test accuracy", f"{accuracy}, loss {number_text(summary['test_loss'])}"),
         (
             "validation accuracy",
             f"{summary['validation_accuracy']:.1%}, loss {number_text(summary['validation_loss'])}"

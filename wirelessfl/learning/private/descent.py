@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,13 @@ def longest_mean(sizes: NDArray[np.int64], batch_size: int, sampling: Sampling) 
         batch_size: Samples in a batch, or expected in it.
         sampling: How batches are drawn.
     """
-    return np.ones(len(sizes)) if sampling == "shuffle" else sizes / np.clip(sizes, 1, batch_size)
+    match sampling:
+        case "shuffle":
+            return np.ones(len(sizes))
+        case "poisson":
+            return np.asarray(sizes / np.clip(sizes, 1, batch_size))
+        case _:
+            assert_never(sampling)
 
 
 def descent_bound(
