@@ -233,9 +233,9 @@ def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
 def _resolved(rdp: NDArray[np.float64], event: SampledGaussian, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     # RDP of one use, with a bound in place of what rounding has left of a moment next to 1, which may be nothing.
     #
-    # Sums of binomials lose more the larger the order is: at order 32 6e-15, a thirtieth of ``lost``. As e^((a − 1) D_a) is jointly convex, a use that sees the
-    # contribution with probability q has at most ln(1 + q (e^((a − 1) D_a) − 1))/(a − 1), where D_a is that of the
-    # Gaussian mechanism without sampling.
+    # Sums of binomials lose more the larger the order is: 6e-15 was found at 32, a thirtieth of ``lost``. As
+    # e^((a − 1) D_a) is jointly convex, a use that sees the contribution with probability q has at most
+    # ln(1 + q (e^((a − 1) D_a) − 1))/(a − 1), where D_a is that of the Gaussian mechanism without sampling.
     log_moment, lost = (orders - 1) * rdp, 2e-15 * orders * np.log1p(orders)
     multiplier = event.noise_multiplier / (2 if event.fixed_size else 1)
     with np.errstate(over="ignore"):
