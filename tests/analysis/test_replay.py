@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,25 @@ def test_what_rounds_differently_is_given_as_a_reason(copy: Path, name: str, val
         file.attrs.modify(name, value)
     with pytest.raises(CheckFailed, match=words):
         verify(open_recording(copy))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda names: names[1:], "compiled kernels of the run repeated alone: {}$"),
+        (lambda names: [*names, "of_before"], "compiled kernels of the run recorded alone: of_before$"),
+    ],
+)
+def test_compiled_kernels_of_one_machine_alone_are_named(
+    copy: Path, change: Callable[[list[str]], list[str]], words: str
+) -> None:
+    with h5py.File(copy, "r+") as file:
+        names = json.loads(file.attrs["kernels"])
+        file.attrs.modify("kernels", json.dumps(change(names)))
+    if not names:
+        pytest.skip("no kernel is compiled here")
+    (note,) = verify(open_recording(copy)).notes
+    assert re.search(words.format(names[0]), note)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.compiled import compiled_kernels
 from wirelessfl.assembly.inputs import fingerprints, folders_of_data
 from wirelessfl.processor import processor_name
 from wirelessfl.scenario import Scenario, dump_scenario
@@ -46,6 +47,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "package_version": package_version(),
             "torch_version": str(torch.__version__),
             "processor": processor_name(plan.device),
+            "kernels": json.dumps(compiled_kernels()),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
             **source_attributes(outside_sources(scenario)),

@@ -23,6 +23,12 @@ ATTRIBUTES = (
         "name, family, model and widest vector instructions of the processor; the GPU where training ran on one",
         later=True,
     ),
+    Attribute(
+        "kernels",
+        "compiled kernels in use on the machine, as a JSON list; NumPy and PyTorch did the work of the others",
+        required=False,
+        kind="JSON list of texts",
+    ),
     Attribute("device", "where training ran"),
     Attribute(
         "why_different",

@@ -1,5 +1,6 @@
 """Two traces of one scenario: every object, every attribute and every number, bit by bit."""
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -111,6 +112,7 @@ class _Comparing:
             if before.get(name) != after.get(name):
                 found = before.get(name, "an unknown one")
                 self.result.notes.append(f"recorded {by} {what}{found}, repeated {by} {after.get(name)}")
+        self.result.notes += _kernel_notes(before, after)
         self.result.difference = self._earliest_round() or next(
             chain(self._missing(), self._totals(), self._layout(), self._attributes()), None
         )
@@ -223,6 +225,15 @@ class _Comparing:
 def _other_packages(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     found, expected = (Sources.of_text(one["sources"]) if "sources" in one else None for one in (before, after))
     return found is not None and expected is not None and found.files == expected.files and found != expected
+
+
+def _kernel_notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    # Earlier versions recorded traces without the names of kernels
+    if "kernels" not in before:
+        return []
+    found, expected = (set(json.loads(one["kernels"])) for one in (before, after))
+    sides = {"recorded alone": found - expected, "repeated alone": expected - found}
+    return [f"compiled kernels of the run {side}: {', '.join(sorted(names))}" for side, names in sides.items() if names]
 
 
 def _describe(path: str, place: str, values: _Values, row: int, clients: NDArray[np.int64] | None) -> Difference:

@@ -18,6 +18,7 @@ FREE_ATTRIBUTES: Mapping[str, str] = {
     "torch_version": "that of this machine; a note says where it differs",
     "package_version": "that of this machine; a note says where it differs",
     "processor": "that of this machine; a note says where it differs",
+    "kernels": "those of this machine; a note says where they differ",
     "data_folders": "those of this machine; what was found there is compared by its fingerprint",
 }
 """Attributes of the root."""
