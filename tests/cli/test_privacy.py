@@ -81,3 +81,15 @@ def test_numbers_out_of_range(arguments: tuple[str, ...]) -> None:
 def test_words_without_json() -> None:
     result = CliRunner().invoke(main, ["privacy", "jammer", "--epsilon", "1", *JAMMER])
     assert result.stdout.splitlines() == ["jammer gain α_CJ: 5.84", "jamming needed: yes"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_time_of_a_calculation_is_on_stderr_of_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    if terminal:
+        monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    result = CliRunner().invoke(main, ["privacy", "jammer", "--epsilon", "1", *JAMMER, "--json"])
+    assert json.loads(result.stdout)["needed"]
+    assert ("composing privacy losses" in result.stderr) == terminal
+    assert terminal or not result.stderr

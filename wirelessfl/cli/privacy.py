@@ -23,6 +23,7 @@ from wirelessfl.cli.terminal import (
     read_scenario,
     say,
     scenario_argument,
+    time_shown,
 )
 from wirelessfl.errors import CheckFailed, InputError, OutputError, precondition
 
@@ -59,7 +60,8 @@ def _answer(calculate: Callable[[Any], Mapping[str, Any]], as_json: bool) -> Non
     from wirelessfl.summary import epsilon_text, to_json
 
     try:
-        result = calculate(calibration)
+        with time_shown("composing privacy losses"):
+            result = calculate(calibration)
     except ValueError as error:
         raise InputError(str(error)) from error
     except ArithmeticError as error:

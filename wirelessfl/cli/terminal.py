@@ -241,3 +241,15 @@ def progress_of(words: str) -> Iterator[Callable[[float], None]]:
     ) as progress:
         task = progress.add_task("", total=1.0)
         yield lambda part: progress.advance(task, part)
+
+
+@contextmanager
+def time_shown(words: str) -> Iterator[None]:
+    """Words and the time since they were put there on stderr, where that is a terminal, until the end."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = open_console(stderr=True)
+    columns = SpinnerColumn(), TextColumn(words), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        progress.add_task("", total=None)
+        yield
