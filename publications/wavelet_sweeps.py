@@ -78,26 +78,27 @@ def client_rates() -> Sweep:
     Where all updates are longer than C, C is the length of a step. Eight rounds of twenty and one seed choose;
     Fashion-MNIST and CIFAR-10 take the settings of MNIST.
     """
-    clips, rates = (0.25, 0.5, 1.0, 2.0, 4.0), (0.1, 0.2)
-    # The first of three: less noise bears longer steps
+    clips, rates = (0.5, 1.0, 2.0, 4.0), (0.025, 0.05, 0.1, 0.2)
+    # The first of three norms, and the first of three rates: less noise bears longer steps
     first = {
-        "plain": {1.0: 1, 1.5: 1, 3.0: 0},
-        "dynamic": dict.fromkeys(_SIGMAS, 1),
-        "wavelet": dict.fromkeys(_SIGMAS, 2),
+        "plain": {1.0: (1, 1), 1.5: (0, 0), 3.0: (0, 0)},
+        "dynamic": dict.fromkeys(_SIGMAS, (1, 0)),
+        "wavelet": {1.0: (1, 1), 1.5: (1, 1), 3.0: (0, 0)},
     }
     methods = tuple(
         TunedMethod(
             f"{name}, z = {z:g}",
             {PRIVACY: {**noise, "unit": "client", "noise_multiplier": z}},
-            {CLIP: clips[first[name][z] :][:3], LR: rates},
+            {CLIP: clips[norm : norm + 3], LR: rates[rate : rate + 3]},
             {CLIP: 1.0, LR: 0.1},
         )
         for z in _SIGMAS
         for name, noise in _NOISES.items()
+        for norm, rate in (first[name][z],)
     )
     change = {"data.dataset.name": "mnist", "rounds": 8}
     title = "MNIST, noise for a client, at equal z"
-    return Sweep("client-rates", title, "medium", "client", 6, methods, change, WORDS, seeds=(1001,), reported=0)
+    return Sweep("client-rates", title, "medium", "client", 9, methods, change, WORDS, seeds=(1001,), reported=0)
 
 
 def optimizer_rates() -> Sweep:
