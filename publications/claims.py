@@ -171,8 +171,13 @@ def _effect_of(
     return Effect(mean.mean, mean.mean - half, mean.mean + half, scale, least, "above", name, tuple(levels), alpha)
 
 
-def at_each(setting: str, groups_at: Mapping[str, Mapping[str, list[Level]]], least: float = 0.0) -> Verdict:
-    """The verdict on accuracies at several values of a setting that the paper does not state.
+def at_each(
+    setting: str,
+    groups_at: Mapping[str, Mapping[str, list[Level]]],
+    least: float = 0.0,
+    scale: Scale = "points",
+) -> Verdict:
+    """The verdict on effects at several values of a setting that the paper does not state.
 
     Every value is judged as by `weigh`, at 5 % divided by their number. The claim is confirmed or contradicted if it is
     so at every value; if some confirm and others contradict it, it depends on the setting.
@@ -181,9 +186,10 @@ def at_each(setting: str, groups_at: Mapping[str, Mapping[str, list[Level]]], le
         setting: Its symbol, e.g. ``τ``.
         groups_at: By its value, what `weigh` takes.
         least: What the effects are to exceed.
+        scale: How they are read.
     """
     alpha = ALPHA / len(groups_at)
-    found = {f"{setting} = {value}": weigh(groups, least, alpha=alpha) for value, groups in groups_at.items()}
+    found = {f"{setting} = {value}": weigh(groups, least, scale, alpha) for value, groups in groups_at.items()}
     parts = tuple(
         replace(one.effect, name=f"{name}, {one.effect.name}".removesuffix(", "))
         for name, one in found.items()

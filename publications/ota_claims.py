@@ -31,7 +31,7 @@ _WHEN = {"in the first quarter of the rounds": EARLY, "in the last quarter": MET
 CLAIMS = (
     *(
         Claim(
-            f"{ALGORITHMS[first]} is more accurate than {ALGORITHMS[second]}, {when}.",
+            f"At the learning rate 0.05, {ALGORITHMS[first]} is more accurate than {ALGORITHMS[second]}, {when}.",
             "V-A, Fig. 2, 4",
             ordered(first, second, metric=metric),
         )
@@ -44,7 +44,8 @@ CLAIMS = (
     ),
     *(
         Claim(
-            f"Upcycled-FL leads FedProx and FedAvg significantly (our reading: by more than 1 point), {when}.",
+            "At the learning rate 0.05, Upcycled-FL leads FedProx and FedAvg significantly (our reading: by more than "
+            f"1 point), {when}.",
             "V-A, Fig. 2, 4",
             ordered("upcycled", "fedprox", "fedavg", metric=metric, least=SIGNIFICANT),
         )
@@ -52,7 +53,8 @@ CLAIMS = (
     ),
     *(
         Claim(
-            f"At τ = 1, each of the three is more accurate than the baseline [13] at the same ε, {when}.",
+            "At τ = 1 and the learning rate 0.05, each of the three is more accurate than the baseline [13] at the "
+            f"same ε, {when}.",
             "V-A, Fig. 2, 4",
             over_baseline(metric),
         )
@@ -60,7 +62,7 @@ CLAIMS = (
     ),
     *(
         Claim(
-            f"At τ = 1, with the jammer, Upcycled-FL surpasses FedProx and FedAvg, {when}.",
+            f"At τ = 1 and the learning rate 0.05, with the jammer, Upcycled-FL surpasses FedProx and FedAvg, {when}.",
             "V-A, Fig. 6-8",
             with_jammer(metric),
         )

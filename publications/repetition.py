@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PROX, OWN_PROX = (20.0, 100.0, 1000.0), 0.1
-"""μ of the runs beside Theorem 5 and larger ones; and the paper's, in its section VI."""
+"""μ of the runs beside Theorem 5 and larger ones; and the paper's, in its section V-A."""
 
 OF_THE_PAPER = (1.5, 4.0, 9.0, 19.0)
-"""λ/μ: 0.15, 0.4, 0.9 and 1.9 over 0.1 (section VI)."""
+"""λ/μ: 0.15, 0.4, 0.9 and 1.9 over 0.1 (section V-A)."""
 
 
 @cache
@@ -110,7 +110,8 @@ def _ratios_of_the_paper(tables: Tables) -> Verdict:
 
 REPETITION_CLAIMS = (
     Claim(
-        "With λ ≤ μ the corrected Theorem 5 never says more than ‖∇f‖² ≤ G².",
+        "With λ ≤ μ and q = G/μ, which a local solution can move by, the corrected Theorem 5 says no more than "
+        "‖∇f‖² ≤ G².",
         "ours, publications.repetition",
         _small_ratios,
         everywhere=True,

@@ -198,6 +198,11 @@ COVERAGE = (
     Coverage("Lemma 6", "convergence, convex loss", "#lemma-6-by-hand"),
     Coverage(
         "I, contributions",
+        "less noise than with (ε, δ)-DP and simple composition",
+        reason="known: ε of k releases grows like √k by zCDP, and like k by simple composition",
+    ),
+    Coverage(
+        "I, contributions",
         "only marginal degradation by noise",
         "#noise-larger-than-the-papers",
         "the paper gives no number; the least σ stands for training without noise",

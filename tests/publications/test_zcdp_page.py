@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from publications.catalogue import PAPERS
+from publications.claims import Outcome
 from publications.effects import Difference, average
 from publications.files import read_rows
 from publications.forest import _LINE
@@ -18,7 +19,7 @@ from publications.tables import Tables
 from publications.texts import epsilon, percent
 from publications.tuning import scores
 from publications.tuning_runs import read_trials, tuned_point
-from publications.zcdp_curves import least_window, window
+from publications.zcdp_curves import least_window, network_rises_again, window
 from publications.zcdp_measured import FIRST_DROP, LAST, LOSS_RISE
 from publications.zcdp_noise import NOISE_TABLES
 from publications.zcdp_points import (
@@ -97,7 +98,9 @@ def test_epsilons_of_the_ledger_and_the_audit(page: str, full: Tables) -> None:
     audit = full.study("against-dp-sgd-logistic").audit({STEPS: 10})
     assert audit is not None
     assert f"the ledger has {told[0]} (Fig. 5) and {told[1]} (Fig. 6)" in page
-    assert f"an audit of single uploads finds {epsilon(audit.epsilon_empirical)} at least" in page
+    assert (
+        f"an audit of single uploads in the study of Fig. 5 finds {epsilon(audit.epsilon_empirical)} at least" in page
+    )
 
 
 def test_factors_of_theorem_1_and_lemma_5(page: str) -> None:
@@ -205,21 +208,62 @@ def test_the_loss_that_rises(page: str, full: Tables) -> None:
     first, least, end = places[1e-3]
     assert first == 22 and places[1e-5][0] == 22 and f"rises from {least:.4f} there to {end:.4f}" in page
     assert f"With σ = 10⁻⁵ it rises from {places[1e-5][1]:.4f} to {places[1e-5][2]:.4f}" in page
-    ends, falls = [], []
-    for study, noise, steps in (("unscaled-logistic", 1e-3, 40), ("convergence-network", 1e-2, 20)):
-        curve = full.study(study).curve({NOISE: noise, STEPS: steps}, "train_loss")
-        ends.append(f"{window(curve, *LAST) - least_window(curve)[1]:.4f}")
-        one = Difference(full.study(study).by_seed(LOSS_RISE, {NOISE: noise, STEPS: steps}))
-        falls.append(f"{-one.mean:.3f} ± {one.half_width:.3f}")
-    assert f"their means end {ends[0]} and {ends[1]} above their least" in page
-    assert f"falls from the one to the other by {falls[0]}, and with the network" in page
-    assert f"and τ = 20 by {falls[1]};" in page
+    curve = full.study("unscaled-logistic").curve({NOISE: 1e-3, STEPS: 40}, "train_loss")
+    fall = Difference(full.study("unscaled-logistic").by_seed(LOSS_RISE, {NOISE: 1e-3, STEPS: 40}))
+    assert f"falls from the one to the other by {-fall.mean:.3f} ± {fall.half_width:.3f}; its mean ends" in page
+    assert f"its mean ends {window(curve, *LAST) - least_window(curve)[1]:.4f} above its least" in page
     more, less = (convergence_point("logistic", one, 40) for one in (1e-3, 1e-5))
     paired = full.difference(more, less, "train_loss")
     assert max(abs(one) for one in paired.by_seed.values()) < 0.0002
     assert (places[0.1][0], places[0.5][0]) == (4, 3) and "in rounds 4-11 and 3-10" in page
     larger = [places[one][2] - places[one][1] for one in (0.1, 0.5)]
     assert f"and is {larger[0]:.3f} and {larger[1]:.2f} above it at the end" in page
+
+
+def test_the_loss_of_the_network_rises_or_falls_by_the_local_steps(page: str, full: Tables) -> None:
+    table = full.study("convergence-network")
+    found = {one: Difference(table.by_seed(LOSS_RISE, {NOISE: 1e-2, STEPS: one})) for one in (1, 5, 10, 20)}
+    told = {one: f"{abs(rise.mean):.3f} ± {rise.half_width:.3f}" for one, rise in found.items()}
+    assert f"rises with τ = 1 (+{told[1]}), and with τ = 20 it falls (−{told[20]})" in page
+    assert f"it rises by {told[1]} with τ = 1" in page and f"and falls by {told[20]} with τ = 20" in page
+    assert all(abs(found[one].mean) < found[one].half_width for one in (5, 10)) and "with τ = 5 and 10 its sign" in page
+    curve = table.curve({NOISE: 1e-4, STEPS: 1}, "train_loss")
+    assert f"(means from {window(curve, 37, 44):.3f} to {window(curve, *LAST):.3f})" in page
+    claim = network_rises_again(full)
+    assert (
+        claim.outcome is Outcome.UNDECIDED and "confirmed at τ = 1; undecided at τ = 5, τ = 10, τ = 20" in claim.reason
+    )
+
+
+def test_one_local_step_has_not_settled(page: str, full: Tables) -> None:
+    for noise in PAPER_NOISES["full", "logistic"]:
+        curve = full.study("convergence-logistic").curve({NOISE: noise, STEPS: 1}, "test_loss")
+        assert min(curve, key=lambda row: row.mean).round == 100
+    for noise in PAPER_NOISES["full", "network"]:
+        curve = full.study("convergence-network").curve({NOISE: noise, STEPS: 1}, "test_loss")
+        assert min(curve, key=lambda row: row.mean).round < 50
+    assert "τ = 1 is at no stationary point" in page
+
+
+def test_more_noise_costs_the_network_some_loss(page: str, full: Tables) -> None:
+    (low, high), steps = PAPER_LEVELS["network"]
+    pairs = [(convergence_point("network", high, one), convergence_point("network", low, one)) for one in steps]
+    mean = average([full.difference(*pair, "test_loss") for pair in pairs])
+    assert f"test loss is larger by {mean.mean:.3f} ± {mean.half_width:.3f}" in page
+
+
+def test_batches_that_won(page: str) -> None:
+    for kind, smallest in (("logistic", None), ("network", "245")):
+        folder, sweep = size_folder(ROOT / "results", PAPERS[NAME], "full"), find_sweep(NAME, kind, "full")
+        trials, found = read_trials(folder, sweep), {}
+        for method in sweep.methods:
+            won = max(scores(sweep, method, trials), key=lambda one: one.accuracy)
+            found[method.name] = won.values["training.batch_size"]
+            grid = method.grid["training.batch_size"]
+            expected = min(grid) if method.name == "DP-SGD Poisson" and smallest else max(grid)
+            assert found[method.name] == expected, method.name
+        if smallest:
+            assert f"chose the smallest, {found['DP-SGD Poisson']}, and" in page
 
 
 def test_the_accuracy_that_does_not_fall(page: str, full: Tables) -> None:
