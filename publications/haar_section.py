@@ -91,7 +91,7 @@ def _lists(tables: Tables) -> Verdict:
     weights, length = sorted(haar_weights(len(EXAMPLE))), 1 << (5 - 1).bit_length()
     return verdict(
         sorted(PRINTED_WEIGHTS) == weights and len(PRINTED_PADDING) == length,
-        f"{len(PRINTED_WEIGHTS)} weights for {len(EXAMPLE)} coefficients, four of level 1 with weight 2; "
+        f"{len(PRINTED_WEIGHTS)} weights for {len(EXAMPLE)} coefficients, three for the four of level 1; "
         f"[1, 2, 3, 4, 5] is padded to {len(PRINTED_PADDING)} elements, a power of two is {length}",
         "misprints: one weight and one zero are missing; the library has [8, 8, 4, 4, 2, 2, 2, 2] from coarse to fine",
     )

@@ -247,7 +247,7 @@ SETTING = (
         ours={"small": "0.5; tuned beside it", "medium": "0.5; tuned beside it at ε = 3.61", "full": "0.5, not tuned"},
     ),
     Setting("norm C at the start", "the same for all methods, not stated", "training.privacy.clip", "moo"),
-    Setting("κ", "searched, not stated", KAPPA, "moo"),
+    Setting("κ", "not stated", KAPPA, "moo"),
     Setting("η_C", "not stated", NORM_RATE, "moo"),
     Setting("update of C", "with every sample (Alg. 1, lines 13-17)", "training.privacy.clipping.update", "moo"),
     Setting("ε", "6.38, 3.61, 1.64", EPSILON, "moo"),

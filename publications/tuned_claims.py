@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level
 from publications.studies import Size
-from publications.sweep_keys import LR, TAU, WORDS
+from publications.sweep_keys import LR, NORM_RATE, TAU, WORDS
 from publications.sweeps import find_sweep
 from publications.tables import Tables
 from publications.tuning import at_the_edge
@@ -18,8 +19,8 @@ from publications.tuning_runs import tuned_point
 def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Callable[[Tables], Verdict]:
     """A check that a method is more accurate than each of the others, all at the settings that won.
 
-    No lead is decided over a method whose learning rate or clip norm τ won at an end of its grid: another value may be
-    better still, or the one that won may be about to diverge.
+    No lead is decided over a method whose learning rate, clip norm τ or rate η_C of the norm won at an end of its grid:
+    another value may be better still, or the one that won may be about to diverge.
 
     Args:
         paper: Name of the paper.
@@ -44,16 +45,26 @@ def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Calla
     return check
 
 
-_ENDLESS = (LR, TAU)
+_ENDLESS = (LR, TAU, NORM_RATE)
 """Settings that could go on beyond their grid; a batch cannot, beyond all samples."""
 
 
 def _at_an_end(paper: str, sweep: str, size: Size, method: str) -> str:
     """What of a method won at an end of its grid, in words."""
     one = next(one for one in find_sweep(paper, sweep, size).methods if one.name == method)
-    won = {key: tuned_point(paper, sweep, size, method)[key] for key in _ENDLESS if key in one.grid}
+    point = tuned_point(paper, sweep, size, method)
+    won = {key: _value_at(point, key) for key in _ENDLESS if key in one.grid}
     ends = at_the_edge(one, {**one.start, **won})
     return " and ".join(WORDS[key] for key in _ENDLESS if key in ends)
+
+
+def _value_at(point: Mapping[str, Any], key: str) -> Any:
+    """What a point has at a key path, also where a mapping of the point holds it."""
+    name = next(one for one in point if key == one or key.startswith(f"{one}."))
+    value = point[name]
+    for part in key.removeprefix(name).split(".")[1:]:
+        value = value[part]
+    return value
 
 
 def _open_at_the_edge(found: Verdict, ends: Mapping[str, str]) -> Verdict:

@@ -45,7 +45,7 @@ def test_verdicts_follow_the_runs(tables: Tables) -> None:
         "MOO is more accurate than DP-SGD with the same starting norm.": Outcome.UNDECIDED,
         "Tempered sigmoids are more accurate than ReLU.": Outcome.UNDECIDED,
         "DP-SGD-WAV is more accurate than DP-SGD.": Outcome.CONFIRMED,
-        "Accuracy falls as ε falls, for every method.": Outcome.CONFIRMED,
+        "From ε = 6.38 to 1.64 every method loses accuracy (MNIST).": Outcome.CONFIRMED,
         "The accuracies are those of Table III.": Outcome.NOT_TESTED,
         "MOO keeps the (ε, δ) of DP-SGD.": Outcome.CONTRADICTED,
         "At equal accounted ε, MOO is more accurate than DP-SGD.": Outcome.UNDECIDED,
