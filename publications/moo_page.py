@@ -280,9 +280,9 @@ COVERAGE = (
     Coverage("Section IV-B, eqs. (9)-(19)", "composite loss and its minimiser", "#what-is-proven-about-the-norm"),
     Coverage("Lemma 1, eq. (23)", "optimality gap after a step", "#what-is-proven-about-the-norm"),
     Coverage(
-        "IV-B, after Lemma 1",
+        "After Lemma 1",
         "a larger C has more noise and converges more slowly",
-        reason="the same as after Theorem 3 of the paper on wavelets, where it is judged; σ² goes with C², not with C",
+        reason="the same as after Theorem 3 of the paper on wavelets, where it is judged",
     ),
     Coverage("Lemma 2, eq. (28)", "convergence of C", "#what-is-proven-about-the-norm"),
     Coverage("Section V-C", "leads of MOO, and how accuracy falls with ε", "#claims"),
