@@ -106,6 +106,12 @@ MULTI_OBJECTIVE = Paper(
             words=WORDS,
             curves=CURVES,
         ),
+        PaperStudy(
+            "falling-rate",
+            "DP-SGD whose learning rate falls as the norm of MOO with private feedback does, tuned",
+            sizes=("medium",),
+            words=WORDS,
+        ),
         PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", words=WORDS),
         PaperStudy(
             "moo-once",
