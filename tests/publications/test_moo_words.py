@@ -178,6 +178,25 @@ def test_methods_beside_private_moo_tuned_alike() -> None:
     assert f"(+{lead('MOO, private', 'dynamic DP')} points)" in TEXT
     assert f"MOO as published by {lead('tempered sigmoid', 'MOO')} points" in TEXT
     assert f"at equal accounted ε, by {lead('tempered sigmoid', 'MOO, private')}." in TEXT
+    ours = ("tuned-clipping", tuned_point(PAPER.name, "clipping", "medium", "MOO, private"))
+    falling: tuple[str, dict[str, str]] = ("falling-rate", {})
+    found = tables.difference(ours, falling)
+    told = f"(MOO less it: {100 * found.mean:.2f} ± {100 * found.half_width:.2f} points)".replace("-", "−")
+    assert f"ends at {100 * float(tables.band(*falling).mean[0]):.1f} % too {told}" in TEXT
+    assert abs(found.mean) < found.half_width
+
+
+def test_the_rate_of_dp_sgd_falls_as_the_norm_of_private_moo_does() -> None:
+    one = load_study(study_file(PAPER, "medium", PAPER.study("falling-rate"))).runs[0].scenario
+    designed = load_study(study_file(PAPER, "medium", PAPER.study("tuned-clipping")))
+    plain, moo = designed.runs[0].scenario, designed.runs[-1].scenario
+    assert one.training.model_copy(update={"lr_schedule": None}) == plain.training and one.data == plain.data
+    assert isinstance(moo.training.privacy, GradientNoise) and isinstance(moo.training.privacy.clipping, MooClip)
+    steps = (moo.training.epochs or 0) * 540 // moo.training.batch_size
+    fall = moo.training.privacy.clipping.kappa * moo.training.privacy.clipping.lr * (steps - 1)
+    assert one.training.lr_schedule is not None
+    factors = [one.training.lr_schedule.at(number) for number in range(1, one.rounds + 1)]
+    assert factors == pytest.approx([1 - fall * (number - 0.5) for number in range(1, one.rounds + 1)], abs=5.1e-5)
 
 
 def test_the_sweep_of_the_medium_size_chooses_nothing() -> None:

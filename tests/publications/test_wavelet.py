@@ -320,6 +320,8 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
         ("DP-SGD", "MNIST", "{}, {} and {} points on MNIST at σ = 1, 1.5 and 3, where it has {}, {} and {};"),
         ("DP-FedAvg", "MNIST", "over DP-FedAvg {}, {} and {} points on MNIST, where the paper has {}, {} and {}"),
         ("DP-FedAvg", "Fashion-MNIST", "{}, {} and {} on Fashion-MNIST ({}, {} and {}); over Dyn"),
+        ("DP-FedAvg", "CIFAR-10", "{}, {} and {} over DP-FedAvg ({}, {} and {}), and"),
+        ("Dyn-DP-FedAvg", "CIFAR-10", "{}, {} and {} over Dyn-DP-FedAvg ({}, {} and {})."),
         ("Dyn-DP-FedAvg", "MNIST", "over Dyn-DP-FedAvg {}, {} and {} on MNIST ({}, {} and {})"),
         ("Dyn-DP-FedAvg", "Fashion-MNIST", "and {}, {} and {} on Fashion-MNIST ({}, {} and {})."),
     ):
@@ -436,7 +438,9 @@ def test_what_the_text_says_of_epsilons_and_rounds() -> None:
     later = []
     for size in ("", "medium"):
         rows = [row for row in read_rows(STORED / size / "client.csv") if row[MECHANISM] == "wavelet"]
-        assert rows and all(4000 < float(row["epsilon_accounted"]) < np.inf for row in rows)
+        assert rows and all(float(row["epsilon_accounted"]) > 4000 for row in rows)
+        above = {row["data.dataset.name"] for row in rows if float(row["epsilon_accounted"]) == np.inf}
+        assert above <= {"cifar10"}
         for row in read_rows(STORED / size / "convergence.csv"):
             own, plain = (
                 row[f"{who}, 95 % of {whose} last accuracy"] for who, whose in (("wavelets", "their"), ("plain", "its"))
