@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from publications.claims import Verdict, weigh
+from publications.claims import Verdict, scale_of, weigh
 from publications.effects import Level as Tested
 from publications.effects import MissingRuns
 from publications.figures import COLOURS, MARKERS, draw_paper
@@ -88,18 +88,18 @@ def level_words(level: Level, symbol: str) -> str:
 
 
 def better(
-    first: Method, second: Method, keys: Sequence[str], symbol: str, least: float = 0.0
+    first: Method, second: Method, keys: Sequence[str], symbol: str, metric: str = "test_accuracy"
 ) -> Callable[[Tables], Verdict]:
-    """A check that the first is more accurate by more than ``least``, on average over the levels that both have."""
-    return all_better(((first, second),), keys, symbol, least)
+    """A check that the first has the larger number, on average over the levels that both have."""
+    return all_better(((first, second),), keys, symbol, metric=metric)
 
 
 def all_better(
     pairs: Sequence[tuple[Method, Method]],
     keys: Sequence[str],
     symbol: str,
-    least: float = 0.0,
     names: Sequence[str] = (),
+    metric: str = "test_accuracy",
 ) -> Callable[[Tables], Verdict]:
     """The same for several pairs of methods, each of which is to have it; with a name for each pair.
 
@@ -112,9 +112,10 @@ def all_better(
             for method in (first, second):
                 tables.ended(method.study)
             for level in common_levels(tables, first, second, keys):
-                found = Tested(level_words(level, symbol), tables.difference(first.at(level), second.at(level)))
+                difference = tables.difference(first.at(level), second.at(level), metric)
+                found = Tested(level_words(level, symbol), difference)
                 groups.setdefault(names[at] if names else "", []).append(found)
-        return weigh(groups, least)
+        return weigh(groups, scale=scale_of(metric))
 
     return check
 

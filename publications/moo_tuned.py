@@ -10,7 +10,7 @@ from publications.effects import Level
 from publications.levels import Method
 from publications.moo_methods import TUNED_NAMES
 from publications.studies import Size
-from publications.sweep_keys import LR, NORM_RATE, PRIVACY
+from publications.sweep_keys import LR, NORM_RATE
 from publications.sweeps import sweeps_named
 from publications.tables import Tables
 from publications.tuned_claims import ahead_when_tuned
@@ -45,8 +45,9 @@ def _moo_ahead_of_dp_sgd(method: str) -> Callable[[Tables], Verdict]:
 def has_least_rate(method: str, size: str) -> bool:
     """Whether tuning chose the least η_C of its grid for a form of MOO: C then moves least."""
     sweep = next(one for one in sweeps_named(PAPER, SWEEP) if one.size == size)
-    grid = next(one.grid for one in sweep.methods if one.name == method)
-    return bool(tuned_point(PAPER, SWEEP, size, method)[PRIVACY]["clipping"]["lr"] == min(grid[NORM_RATE]))
+    tuned = next(one for one in sweep.methods if one.name == method)
+    won = tuned.setting_in(tuned_point(PAPER, SWEEP, size, method))
+    return bool(won[NORM_RATE] == min(tuned.grid[NORM_RATE]))
 
 
 def chosen_rates(size: Size, methods: Sequence[Method]) -> list[float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level
@@ -52,19 +51,8 @@ _ENDLESS = (LR, TAU, NORM_RATE)
 def _at_an_end(paper: str, sweep: str, size: Size, method: str) -> str:
     """What of a method won at an end of its grid, in words."""
     one = next(one for one in find_sweep(paper, sweep, size).methods if one.name == method)
-    point = tuned_point(paper, sweep, size, method)
-    won = {key: _value_at(point, key) for key in _ENDLESS if key in one.grid}
-    ends = at_the_edge(one, {**one.start, **won})
+    ends = at_the_edge(one, one.setting_in(tuned_point(paper, sweep, size, method)))
     return " and ".join(WORDS[key] for key in _ENDLESS if key in ends)
-
-
-def _value_at(point: Mapping[str, Any], key: str) -> Any:
-    """What a point has at a key path, also where a mapping of the point holds it."""
-    name = next(one for one in point if key == one or key.startswith(f"{one}."))
-    value = point[name]
-    for part in key.removeprefix(name).split(".")[1:]:
-        value = value[part]
-    return value
 
 
 def _open_at_the_edge(found: Verdict, ends: Mapping[str, str]) -> Verdict:

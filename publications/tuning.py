@@ -91,6 +91,16 @@ class TunedMethod:
             node[last] = value
         return values
 
+    def setting_in(self, values: Mapping[str, Any]) -> Setting:
+        """The setting with which `at` gives these values."""
+        found = {}
+        for key in self.grid:
+            above = next(one for one in values if key == one or key.startswith(f"{one}."))
+            found[key] = values[above]
+            for part in key.removeprefix(above).split(".")[1:]:
+                found[key] = found[key][part]
+        return found
+
 
 @dataclass(frozen=True)
 class Sweep:

@@ -63,6 +63,7 @@ def test_a_tuned_key_changes_a_mapping_and_leaves_the_method() -> None:
         "m", {"p": {"name": "x", "clip": 1.0}}, {"p.clip": (1.0, 2.0), "q": (1, 2)}, {"p.clip": 1.0, "q": 1}
     )
     assert one.at({"p.clip": 2.0, "q": 2}) == {"p": {"name": "x", "clip": 2.0}, "q": 2}
+    assert one.setting_in(one.at({"p.clip": 2.0, "q": 2})) == {"p.clip": 2.0, "q": 2}
     assert one.fixed == {"p": {"name": "x", "clip": 1.0}}
 
 

@@ -326,7 +326,7 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
         ("Dyn-DP-FedAvg", "Fashion-MNIST", "and {}, {} and {} on Fashion-MNIST ({}, {} and {})."),
     ):
         gains, papers = zip(*medium[over, data], strict=True)
-        ours = [one.split(" ")[0] for one in gains]
+        ours = [one.split(" ")[0].replace("-", "−") for one in gains]
         assert shape.format(*ours, *(one.removeprefix("+") for one in papers)) in text
 
     def beside(over: str, *datas: str) -> list[tuple[float, float]]:
@@ -364,9 +364,9 @@ def test_adam_and_adagrad_beside_sgd_are_as_the_text_says() -> None:
         level = tuple(row[key] for key in keys)
         ahead[row["training.optimizer.name"]].append(100 * (float(row["test_accuracy"]) - sgd[level]))
     assert len(ahead["adam"]) == len(ahead["adagrad"]) == 18
-    adam, adagrad = ((round(max(found), 2) + 1e-9, 1e-9 - round(min(found), 2)) for found in ahead.values())
-    words = f"Adam is up to {adam[0]:.1f} points ahead and up to {adam[1]:.1f} behind, "
-    words += f"and AdaGrad up to {adagrad[0]:.1f} ahead and up to {adagrad[1]:.1f} behind"
+    adam, adagrad = ((max(found), -min(found)) for found in ahead.values())
+    words = f"Adam is up to {adam[0]:.2f} points ahead and up to {adam[1]:.2f} behind, "
+    words += f"and AdaGrad up to {adagrad[0]:.2f} ahead and up to {adagrad[1]:.2f} behind"
     assert words in " ".join(PAGE.split())
 
 

@@ -253,17 +253,17 @@ def test_more_noise_costs_the_network_some_loss(page: str, full: Tables) -> None
 
 
 def test_batches_that_won(page: str) -> None:
-    for kind, smallest in (("logistic", None), ("network", "245")):
-        folder, sweep = size_folder(ROOT / "results", PAPERS[NAME], "full"), find_sweep(NAME, kind, "full")
-        trials, found = read_trials(folder, sweep), {}
+    folder, found = size_folder(ROOT / "results", PAPERS[NAME], "full"), {}
+    for kind in KINDS:
+        sweep = find_sweep(NAME, kind, "full")
+        trials = read_trials(folder, sweep)
         for method in sweep.methods:
-            won = max(scores(sweep, method, trials), key=lambda one: one.accuracy)
-            found[method.name] = won.values["training.batch_size"]
+            won = max(scores(sweep, method, trials), key=lambda one: one.accuracy).values["training.batch_size"]
             grid = method.grid["training.batch_size"]
-            expected = min(grid) if method.name == "DP-SGD Poisson" and smallest else max(grid)
-            assert found[method.name] == expected, method.name
-        if smallest:
-            assert f"chose the smallest, {found['DP-SGD Poisson']}, and" in page
+            found[kind, method.name] = (won, min(grid), max(grid))
+    won, least, _ = found.pop(("network", "DP-SGD Poisson"))
+    assert won == least and f"it chose the smallest, {won}, and" in page
+    assert all(won == largest for won, _, largest in found.values())
 
 
 def test_the_accuracy_that_does_not_fall(page: str, full: Tables) -> None:
