@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 LR, BATCH, PRIVACY = "training.optimizer.lr", "training.batch_size", "training.privacy"
 CLIP, STEPS, ALGORITHM = "training.privacy.clip", "training.steps", "training.algorithm"
-CLIPPING = "training.privacy.clipping"
+CLIPPING, GRADIENT_CLIP = "training.privacy.clipping", "training.privacy.gradient_clip"
 KAPPA, NORM_RATE = f"{CLIPPING}.kappa", f"{CLIPPING}.lr"
 ACTIVATION, SLOPE = "model.activation", "model.activation.T"
 MU, TAU = "training.algorithm.mu", "uplink.clip"
@@ -15,6 +15,7 @@ WORDS: Mapping[str, str] = {
     LR: "learning rate",
     BATCH: "batch",
     CLIP: "C",
+    GRADIENT_CLIP: "C",
     KAPPA: "κ",
     NORM_RATE: "η_C",
     f"{CLIPPING}.clip_ratio": "ratio of C",

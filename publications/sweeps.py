@@ -23,7 +23,14 @@ from publications.sweep_keys import (
     WORDS,
 )
 from publications.tuning import Sweep, TunedMethod
-from publications.wavelet_sweeps import client_rates, equal_epsilon, optimizer_rates, sigma_rates
+from publications.wavelet_sweeps import (
+    client_rates,
+    equal_epsilon,
+    gradient_rates,
+    median_rates,
+    optimizer_rates,
+    sigma_rates,
+)
 
 # --- concentrated differential privacy with secure aggregation, on Adult --------------------------------------------
 
@@ -198,6 +205,8 @@ SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
         *(equal_epsilon(unit, size) for size in ("small", "full") for unit in ("sample", "client")),
         sigma_rates(),
         client_rates(),
+        gradient_rates(),
+        median_rates(),
         optimizer_rates(),
     ),
     "moo-adaptive-clipping": (*(_clipping(size) for size in ("small", "full")), _clipping_at_medium()),
