@@ -107,16 +107,16 @@ def gradient_rates() -> Sweep:
     Its noise grows with C and not with the rate. Eight rounds of twenty and one seed choose; Fashion-MNIST and CIFAR-10
     take the settings of MNIST.
     """
-    clips, rates = (0.5, 1.0, 2.0, 4.0), (0.4, 0.8, 1.6)
+    clips, rates = (0.25, 0.5, 1.0, 2.0, 4.0), (0.8, 1.6, 3.2)
     # The first of three norms: less noise bears a larger one
-    first = {1.0: 1, 1.5: 1, 3.0: 0}
+    first = {"plain": {1.0: 2, 1.5: 1, 3.0: 0}, "wavelet": {1.0: 2, 1.5: 2, 3.0: 1}}
     private: dict[str, Any] = {"unit": "client", "clip": None, "sampling": "shuffle"}
     methods = tuple(
         TunedMethod(
             f"{name}, z = {z:g}",
             {PRIVACY: {**_NOISES[name], **private, "noise_multiplier": z}},
-            {GRADIENT_CLIP: clips[first[z] :][:3], LR: rates},
-            {GRADIENT_CLIP: 1.0, LR: 0.8},
+            {GRADIENT_CLIP: clips[first[name][z] :][:3], LR: rates},
+            {GRADIENT_CLIP: 1.0, LR: 1.6},
         )
         for z in _SIGMAS
         for name in ("plain", "wavelet")
