@@ -385,6 +385,29 @@ def test_the_sweep_at_client_level_says_what_the_text_does() -> None:
     assert words in " ".join(PAGE.split())
 
 
+def test_the_sweep_of_algorithm_2_says_what_the_text_does() -> None:
+    sweep = find_sweep("wavelet-dp-fl", "gradient-rates", "medium")
+    trials = read_trials(STORED / "medium", sweep)
+    found = {one.name: scores(sweep, one, trials) for one in sweep.methods}
+    best = {name: winner(tried) for name, tried in found.items()}
+    norm, rate = "training.privacy.gradient_clip", "training.optimizer.lr"
+    won: dict[tuple[float, float], set[str]] = {}
+    for name, one in best.items():
+        won.setdefault((one.values[norm], one.values[rate]), set()).add(name)
+    assert won == {
+        (1, 3.2): {"plain, z = 1", "plain, z = 1.5", "wavelet, z = 3"},
+        (0.5, 3.2): {"plain, z = 3"},
+        (2, 1.6): {"wavelet, z = 1", "wavelet, z = 1.5"},
+    }
+    tried = [one for each in found.values() for one in each]
+    assert max(one.values[rate] for one in tried) == 3.2
+    failed = [one.accuracy for one in tried if one.values == {norm: 2, rate: 3.2}]
+    assert failed and max(failed) < 0.5 < min(one.accuracy for one in best.values())
+    gains = [100 * (best[f"wavelet, z = {z}"].accuracy - best[f"plain, z = {z}"].accuracy) for z in ("1", "1.5", "3")]
+    words = "{:+.2f}, {:+.2f} and {:+.2f} points ahead of the best of plain noise at z = 1, 1.5 and 3.".format(*gains)
+    assert words in " ".join(PAGE.split())
+
+
 def test_where_wavelets_are_ahead_of_no_privacy_is_said() -> None:
     bare = {row["data.dataset.name"]: float(row["accuracy"]) for row in read_rows(STORED / "medium" / "baseline.csv")}
     ahead = {
