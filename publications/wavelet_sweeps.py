@@ -133,15 +133,15 @@ def median_rates() -> Sweep:
 
     Eight rounds of twenty and one seed choose; Fashion-MNIST and CIFAR-10 take the rates of MNIST.
     """
-    rates = (0.004, 0.008, 0.016, 0.032, 0.063, 0.125, 0.25)
-    # The first of three: less noise bears larger steps
-    first = {"plain": {1.0: 2, 1.5: 1, 3.0: 0}, "wavelet": {1.0: 4, 1.5: 4, 3.0: 3}}
+    rates = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.063, 0.125, 0.25)
+    # The first of four: less noise bears larger steps
+    first = {"plain": {1.0: 2, 1.5: 1, 3.0: 0}, "wavelet": {1.0: 5, 1.5: 5, 3.0: 3}}
     private: dict[str, Any] = {"sampling": "poisson", "clip": 1.0, "clipping": {"name": "median"}}
     methods = tuple(
         TunedMethod(
             f"{name}, σ = {sigma:g}",
             {PRIVACY: {**_NOISES[name], **private, "noise_multiplier": sigma}},
-            {LR: rates[first[name][sigma] :][:3]},
+            {LR: rates[first[name][sigma] :][:4]},
             {LR: rates[first[name][sigma] + 1]},
         )
         for sigma in _SIGMAS
@@ -149,7 +149,7 @@ def median_rates() -> Sweep:
     )
     change = {"data.dataset.name": "mnist", "rounds": 8}
     title = "MNIST, median norm, at equal σ"
-    return Sweep("median-rates", title, "medium", "median", 3, methods, change, WORDS, seeds=(1001,), reported=0)
+    return Sweep("median-rates", title, "medium", "median", 4, methods, change, WORDS, seeds=(1001,), reported=0)
 
 
 def optimizer_rates() -> Sweep:
