@@ -408,6 +408,26 @@ def test_the_sweep_of_algorithm_2_says_what_the_text_does() -> None:
     assert words in " ".join(PAGE.split())
 
 
+def test_the_sweep_with_the_median_norm_says_what_the_text_does() -> None:
+    rates: dict[str, dict[str, float]] = {}
+    for name in ("rates", "median-rates"):
+        sweep = find_sweep("wavelet-dp-fl", name, "medium")
+        trials = read_trials(STORED / "medium", sweep)
+        best = {one.name: winner(scores(sweep, one, trials)) for one in sweep.methods}
+        rates[name] = {method: one.values["training.optimizer.lr"] for method, one in best.items()}
+        assert sweep.budget == 4
+    for one in sweep.methods:
+        (grid,) = one.grid.values()
+        assert grid[0] < rates["median-rates"][one.name] < grid[-1]
+    times = {noise: [] for noise in ("plain", "wavelet")}
+    for method, rate in rates["median-rates"].items():
+        times[method.split(",")[0]].append(rates["rates"][method] / rate)
+    plain, wavelet = ((min(found), max(found)) for found in times.values())
+    words = "Plain noise wants a rate {:.2g} to {:.2g} times smaller than with a norm of 1, ".format(*plain)
+    words += "wavelets one {:.2g} to {:.2g} times smaller.".format(*wavelet)
+    assert words in " ".join(PAGE.split())
+
+
 def test_where_wavelets_are_ahead_of_no_privacy_is_said() -> None:
     bare = {row["data.dataset.name"]: float(row["accuracy"]) for row in read_rows(STORED / "medium" / "baseline.csv")}
     ahead = {
