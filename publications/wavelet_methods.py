@@ -25,6 +25,7 @@ WORDS = {
     "model.name": "model",
     "training.optimizer.lr": "learning rate",
     "training.privacy.clip": "C",
+    "training.privacy.gradient_clip": "C",
     "gaussian": "plain",
     "wavelet": "wavelet",
     "0.33333333": "1/3",
