@@ -19,6 +19,7 @@ from publications.texts import epsilon
 from publications.wavelet_methods import MECHANISM, SIGMA
 from wirelessfl.privacy import element_noise_variance, gaussian_epsilon, haar_weights, inverse_haar, lemma_1_variance
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.mechanism import GradientNoise
 from wirelessfl.study import load_study
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ DENSITY_FIGURE = PaperFigure(
 
 _MOST = 1e6
 """A larger ε is shown as ∞, as everywhere on the page."""
+MECHANISMS = {"plain": "gaussian", "wavelets": "wavelet"}
+"""The noises in words, and in scenarios."""
 
 
 def local_steps(scenario: Scenario, samples: int) -> int:
@@ -187,23 +190,38 @@ def bound_rows(tables: Tables) -> list[dict[str, Any]]:
     if not plain:
         raise MissingRuns("client: no run on MNIST at z = 1")
     numbers = {name: float(tables.study("client").band(name, plain[0]).mean[0]) for name in ("d", "samples")}
-    scenario = load_study(STUDIES / "wavelet-dp-fl" / tables.about["size"] / "client.yaml").runs[0].scenario
-    own = round(numbers["samples"]) // scenario.clients.count
-    moved = scenario.training.optimizer.lr * local_steps(scenario, own)
     spread = math.sqrt(1 << (round(numbers["d"]) - 1).bit_length())
     rows = []
-    for words, largest in (("zC/(q_c d), as printed", moved * own), ("zC/(q_c K), as in the studies here", moved)):
-        row = {
-            "noise": words,
-            "a client moves its update by": f"{moved:.3g} C at most",
-            "true multiplier, plain": f"z/{_plain_number(largest)}",
-            "true multiplier, wavelets": f"z/{_plain_number(largest * spread)}",
-        }
-        for name, factor in (("plain", largest), ("wavelets", largest * spread)):
-            spent = float(gaussian_epsilon(math.sqrt(scenario.rounds) * factor, scenario.privacy.delta))
-            row[f"ε, z = 1, {name}"] = epsilon(spent) if spent <= _MOST else "∞"
-        rows.append(row)
+    for words, of_samples in (("zC/(q_c d), as printed", True), ("zC/(q_c K), as in the studies here", False)):
+        for mechanism, factor in (("plain", 1.0), ("wavelets", spread)):
+            scenario = _algorithm_2(tables.about["size"], MECHANISMS[mechanism])
+            own = round(numbers["samples"]) // scenario.clients.count
+            rate = scenario.training.optimizer.lr
+            moved = rate * local_steps(scenario, own)
+            largest = moved * factor * (own if of_samples else 1)
+            spent = float(gaussian_epsilon(math.sqrt(scenario.rounds) * largest, scenario.privacy.delta))
+            rows.append(
+                {
+                    "amount of noise": words,
+                    "noise": mechanism,
+                    "η": f"{rate:g}",
+                    "a client moves its update by": f"{moved:.3g} C at most",
+                    "true multiplier": f"z/{_plain_number(largest)}",
+                    "ε, z = 1": epsilon(spent) if spent <= _MOST else "∞",
+                }
+            )
     return rows
+
+
+def _algorithm_2(size: str, mechanism: str) -> Scenario:
+    """The scenario of `client-gradients` on MNIST at z = 1 with a noise."""
+    for run in load_study(STUDIES / "wavelet-dp-fl" / size / "client-gradients.yaml").runs:
+        privacy = run.scenario.training.privacy
+        of_mnist = run.scenario.data.dataset.name == "mnist"
+        own = isinstance(privacy, GradientNoise) and (privacy.mechanism, privacy.noise_multiplier) == (mechanism, 1.0)
+        if of_mnist and own:
+            return run.scenario
+    raise MissingRuns(f"client-gradients: no run on MNIST at z = 1 with {mechanism} noise")
 
 
 def _plain_number(value: float) -> str:

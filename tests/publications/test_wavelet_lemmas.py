@@ -58,14 +58,17 @@ def client_runs(size: str, d: float, samples: float) -> Tables:
 
 def test_what_clipped_gradients_bound_by_hand() -> None:
     """Small: η = 0.1, 4 steps, 20 samples a client, m = 8192. Medium: 5 epochs of 30 batches, 600 samples, 2¹⁵."""
-    printed, ours = bound_rows(client_runs("small", 7960, 2000))
-    assert printed["a client moves its update by"] == "0.4 C at most"
-    assert [printed["true multiplier, plain"], ours["true multiplier, plain"]] == ["z/8", "z/0.4"]
-    assert [printed["true multiplier, wavelets"], ours["true multiplier, wavelets"]] == ["z/724", "z/36.2"]
+    printed, printed_wav, ours, ours_wav = bound_rows(client_runs("small", 7960, 2000))
+    assert {row["a client moves its update by"] for row in (printed, printed_wav, ours, ours_wav)} == {"0.4 C at most"}
+    assert [printed["true multiplier"], ours["true multiplier"]] == ["z/8", "z/0.4"]
+    assert [printed_wav["true multiplier"], ours_wav["true multiplier"]] == ["z/724", "z/36.2"]
     spent = float(gaussian_epsilon(math.sqrt(10) * 0.4, 1e-5))
-    assert ours["ε, z = 1, plain"] == wfl.epsilon_text(spent)
-    printed, ours = bound_rows(client_runs("medium", 18842, 60_000))
-    assert [printed["true multiplier, plain"], ours["true multiplier, wavelets"]] == ["z/9,000", "z/2,715"]
+    assert ours["ε, z = 1"] == wfl.epsilon_text(spent)
+    printed, _, ours, ours_wav = bound_rows(client_runs("medium", 18842, 60_000))
+    assert [row["η"] for row in (printed, ours, ours_wav)] == ["3.2", "3.2", "1.6"]
+    assert [ours["true multiplier"], printed["true multiplier"]] == ["z/480", "z/288,000"]
+    assert ours_wav["true multiplier"] == "z/43,445"  # 240 √2¹⁵
+    assert ours["ε, z = 1"] == "∞"
 
 
 def test_rounds_until_convergence() -> None:
