@@ -32,6 +32,11 @@ SETTING = (
         },
     ),
     Setting("clip norm τ", "not stated", "uplink.clip"),
+    Setting(
+        "clipped",
+        "gradients are bounded, “achieved in practice by clipping the updates” (III-A)",
+        ours=dict.fromkeys(("small", "full"), "updates; gradient-step: gradients, one step a round"),
+    ),
     Setting("SNR", "1 dB", "uplink.snr_db"),
     Setting("fading", "Rayleigh, CN(0, 1), new in every round", "channel.fading.model"),
     Setting("ε, without a jammer", "6.52 and 4.4", "uplink.power_control.epsilon", ALONE),

@@ -9,7 +9,7 @@ from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level
 from publications.studies import Size
 from publications.sweep_keys import LR, NORM_RATE, TAU, WORDS
-from publications.sweeps import find_sweep
+from publications.sweeps import SWEEPS, find_sweep
 from publications.tables import Tables
 from publications.tuning import at_the_edge
 from publications.tuning_runs import tuned_point
@@ -44,8 +44,28 @@ def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Calla
     return check
 
 
+def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdict]) -> Callable[[Tables], Verdict]:
+    """A check that decides nothing in a size in which no sweep tuned the learning rate of a study.
+
+    Args:
+        paper: Name of the paper, which does not state the rate.
+        study: Name of the study of the methods that are compared.
+        check: Gives the effect at the rate of the study, which stays.
+    """
+
+    def judged(tables: Tables) -> Verdict:
+        found = check(tables)
+        decided = found.outcome in (Outcome.CONFIRMED, Outcome.CONTRADICTED)
+        if not decided or any((one.study, one.size) == (study, tables.about["size"]) for one in SWEEPS[paper]):
+            return found
+        reason = "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
+        return replace(found, outcome=Outcome.UNDECIDED, reason=reason + found.reason)
+
+    return judged
+
+
 _ENDLESS = (LR, TAU, NORM_RATE)
-"""Settings that could go on beyond their grid; a batch cannot, beyond all samples."""
+"""Settings whose ends count. Batches and clips have few values each; where one won at an end, pages say so."""
 
 
 def _at_an_end(paper: str, sweep: str, size: Size, method: str) -> str:

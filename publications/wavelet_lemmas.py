@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from publications.claims import Claim, Verdict, verdict
+from publications.collect import point_at
 from publications.effects import MissingRuns, ratio
 from publications.figures import COLOURS, GREY, legend_below, new_figure
 from publications.levels import DATASET
 from publications.paper import PaperFigure, PaperTable
 from publications.studies import STUDIES
-from publications.tables import Tables
+from publications.tables import Tables, matches
 from publications.texts import epsilon
 from publications.wavelet_methods import MECHANISM, SIGMA
 from wirelessfl.privacy import element_noise_variance, gaussian_epsilon, haar_weights, inverse_haar, lemma_1_variance
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.mechanism import GradientNoise
 from wirelessfl.study import load_study
 
 if TYPE_CHECKING:
@@ -215,13 +215,9 @@ def bound_rows(tables: Tables) -> list[dict[str, Any]]:
 
 def _algorithm_2(size: str, mechanism: str) -> Scenario:
     """The scenario of `client-gradients` on MNIST at z = 1 with a noise."""
-    for run in load_study(STUDIES / "wavelet-dp-fl" / size / "client-gradients.yaml").runs:
-        privacy = run.scenario.training.privacy
-        of_mnist = run.scenario.data.dataset.name == "mnist"
-        own = isinstance(privacy, GradientNoise) and (privacy.mechanism, privacy.noise_multiplier) == (mechanism, 1.0)
-        if of_mnist and own:
-            return run.scenario
-    raise MissingRuns(f"client-gradients: no run on MNIST at z = 1 with {mechanism} noise")
+    design = load_study(STUDIES / "wavelet-dp-fl" / size / "client-gradients.yaml")
+    where = {MECHANISM: mechanism, DATASET: "mnist", SIGMA: "1"}
+    return next(run.scenario for run in design.runs if matches(point_at(design, run.levels), where))
 
 
 def _plain_number(value: float) -> str:

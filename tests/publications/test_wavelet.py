@@ -430,6 +430,28 @@ def test_the_sweep_with_the_median_norm_says_what_the_text_does() -> None:
     assert words in " ".join(PAGE.split())
 
 
+def test_what_the_text_says_of_the_median_norm() -> None:
+    accuracy = {
+        name: {
+            (row[MECHANISM], row[DATASET], row[SIGMA]): 100 * float(row["accuracy"])
+            for row in read_rows(STORED / "medium" / f"{name}.csv")
+        }
+        for name in ("median", "sample")
+    }
+    text, found = " ".join(PAGE.split()), accuracy["median"]
+    for data, words in (
+        ("mnist", "MNIST at σ = 1, 1.5 and 3"),
+        ("fashion_mnist", "Fashion-MNIST"),
+        ("cifar10", "CIFAR-10"),
+    ):
+        gains = [found["wavelet", data, sigma] - found["gaussian", data, sigma] for sigma in ("1", "1.5", "3")]
+        told = "{:+.2f}, {:+.2f} and {:+.2f}".format(*gains)
+        assert f"{told} points on {words}" in text or f"{told} on {words}" in text, f"{told} on {words}"
+    more = {key: accuracy["sample"][key] - found[key] for key in found if key[0] == "wavelet" and key[1] != "cifar10"}
+    assert f"than with the median, by up to {max(more.values()):.2f} points" in text, max(more.values())
+    assert [key for key, points in more.items() if points < 0] == [("wavelet", "fashion_mnist", "3")]
+
+
 def test_where_wavelets_are_ahead_of_no_privacy_is_said() -> None:
     bare = {row["data.dataset.name"]: float(row["accuracy"]) for row in read_rows(STORED / "medium" / "baseline.csv")}
     ahead = {
@@ -465,6 +487,20 @@ def test_clipped_gradients_gain_and_cost_what_the_text_says() -> None:
     others = f"on Fashion-MNIST {gain('fashion_mnist', '1.5')} and on CIFAR-10 {gain('cifar10', '1.5')} at z = 1.5"
     text = " ".join(PAGE.split())
     assert f"wavelets gain {one}, {middle} and {three} points on MNIST" in text and others in text
+    medium = read_results(PAPERS["wavelet-dp-fl"], ROOT / "results")["medium"]
+    tuned = [
+        medium.difference(CLIPPED_WAV.at(level), CLIPPED.at(level))
+        for level in ({DATASET: "mnist", SIGMA: sigma} for sigma in ("1", "1.5", "3"))
+    ]
+    words = "{}, {} and {} points at z = 1, 1.5 and 3".format(*(each.text().removesuffix(" points") for each in tuned))
+    assert f"wavelets gain {words}" in text and all(each.low < 0 < each.high for each in tuned)
+    of_medium = read_rows(STORED / "medium" / "client-gradients.csv")
+    accuracies = sorted(100 * float(row["accuracy"]) for row in of_medium)
+    assert f"all are between {accuracies[0]:.1f} and {accuracies[-1]:.1f} % accurate" in text
+    (finite,) = (row for row in of_medium if float(row["epsilon_accounted"]) < np.inf)
+    assert (finite[MECHANISM], finite[SIGMA]) == ("gaussian", "3")
+    assert f"where it is {round(float(finite['epsilon_accounted']), -3):,.0f}" in text
+    assert {row[DATASET] for row in of_medium} == {"mnist"}
     assert unsure == [("mnist", "1"), ("mnist", "1.5"), ("fashion_mnist", "1.5")]
     ends = sorted(100 * float(row["accuracy"]) for row in rows.values())
     assert f"Accuracies are from {ends[0]:.0f} to {ends[-1]:.0f} %" in text
