@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from publications.claims import Outcome
+from publications.claims import Outcome, not_tested, verdict
 from publications.studies import Size
 from publications.tables import RunRow, StudyTable, Tables, value_of
-from publications.tuned_claims import ahead_when_tuned
+from publications.tuned_claims import ahead_when_tuned, decided_where_tuned
 from publications.tuning_runs import tuned_point
 
 ZCDP = ("zcdp-secure-aggregation", "full", ("paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"))
@@ -44,3 +44,25 @@ def test_no_lead_is_decided_over_a_setting_at_an_end_of_its_grid(
     told = outcome is Outcome.UNDECIDED
     assert ("at an end of the grid" in found.reason) == told
     assert ("at an end of its grid" in found.effect.name) == (told and lead > 0)
+
+
+@pytest.mark.parametrize(
+    ("study", "size", "holds", "outcome"),
+    [
+        ("optimizers", "medium", True, Outcome.CONFIRMED),
+        ("optimizers", "medium", False, Outcome.CONTRADICTED),
+        ("optimizers", "small", True, Outcome.UNDECIDED),  # no sweep of that study there
+        ("optimizers", "small", False, Outcome.UNDECIDED),
+        ("optimizers", "small", None, Outcome.NOT_TESTED),
+        ("sample", "small", True, Outcome.CONFIRMED),
+        ("client-gradients", "full", True, Outcome.UNDECIDED),
+    ],
+)
+def test_nothing_is_decided_at_a_rate_that_was_not_tuned(
+    study: str, size: Size, holds: bool | None, outcome: Outcome
+) -> None:
+    first = not_tested("no run") if holds is None else verdict(holds, "numbers", "as seen")
+    found = decided_where_tuned("wavelet-dp-fl", study, lambda tables: first)(Tables({"size": size}, {}))
+    assert found.outcome is outcome and found.numbers == first.numbers
+    assert found.reason.endswith(first.reason)
+    assert ("not tuned at this size" in found.reason) is (outcome is Outcome.UNDECIDED)
