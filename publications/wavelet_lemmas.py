@@ -169,8 +169,6 @@ DENSITY_FIGURE = PaperFigure(
 
 _MOST = 1e6
 """A larger ε is shown as ∞, as everywhere on the page."""
-MECHANISMS = {"plain": "gaussian", "wavelets": "wavelet"}
-"""The noises in words, and in scenarios."""
 
 
 def local_steps(scenario: Scenario, samples: int) -> int:
@@ -191,10 +189,12 @@ def bound_rows(tables: Tables) -> list[dict[str, Any]]:
         raise MissingRuns("client: no run on MNIST at z = 1")
     numbers = {name: float(tables.study("client").band(name, plain[0]).mean[0]) for name in ("d", "samples")}
     spread = math.sqrt(1 << (round(numbers["d"]) - 1).bit_length())
-    rows = []
+    design, rows = load_study(STUDIES / "wavelet-dp-fl" / tables.about["size"] / "client-gradients.yaml"), []
+    of_mnist = [(run.scenario, found) for run in design.runs if matches(found := point_at(design, run.levels), point)]
+    scenarios = {found[MECHANISM]: scenario for scenario, found in of_mnist}
     for words, of_samples in (("zC/(q_c d), as printed", True), ("zC/(q_c K), as in the studies here", False)):
-        for mechanism, factor in (("plain", 1.0), ("wavelets", spread)):
-            scenario = _algorithm_2(tables.about["size"], MECHANISMS[mechanism])
+        for noise, mechanism, factor in (("plain", "gaussian", 1.0), ("wavelets", "wavelet", spread)):
+            scenario = scenarios[mechanism]
             own = round(numbers["samples"]) // scenario.clients.count
             rate = scenario.training.optimizer.lr
             moved = rate * local_steps(scenario, own)
@@ -203,7 +203,7 @@ def bound_rows(tables: Tables) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "amount of noise": words,
-                    "noise": mechanism,
+                    "noise": noise,
                     "η": f"{rate:g}",
                     "a client moves its update by": f"{moved:.3g} C at most",
                     "true multiplier": f"z/{_plain_number(largest)}",
@@ -211,13 +211,6 @@ def bound_rows(tables: Tables) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def _algorithm_2(size: str, mechanism: str) -> Scenario:
-    """The scenario of `client-gradients` on MNIST at z = 1 with a noise."""
-    design = load_study(STUDIES / "wavelet-dp-fl" / size / "client-gradients.yaml")
-    where = {MECHANISM: mechanism, DATASET: "mnist", SIGMA: "1"}
-    return next(run.scenario for run in design.runs if matches(point_at(design, run.levels), where))
 
 
 def _plain_number(value: float) -> str:
