@@ -10,8 +10,8 @@ from publications.effects import Level
 from publications.studies import Size
 from publications.sweep_keys import LR, NORM_RATE, TAU, WORDS
 from publications.sweeps import SWEEPS, find_sweep
-from publications.tables import Tables
-from publications.tuning import at_the_edge
+from publications.tables import StudyTable, Tables, value_of
+from publications.tuning import Sweep, at_the_edge, value_in
 from publications.tuning_runs import tuned_point
 
 
@@ -47,6 +47,9 @@ def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Calla
 def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdict]) -> Callable[[Tables], Verdict]:
     """A check that decides nothing in a size in which no sweep tuned the learning rate of a study.
 
+    Nor where a rate that the study takes from its sweep is the first or last that was tried: another may be better
+    still, or the one that won may be about to diverge.
+
     Args:
         paper: Name of the paper, which does not state the rate.
         study: Name of the study of the methods that are compared.
@@ -55,13 +58,34 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 
     def judged(tables: Tables) -> Verdict:
         found = check(tables)
-        decided = found.outcome in (Outcome.CONFIRMED, Outcome.CONTRADICTED)
-        if not decided or any((one.study, one.size) == (study, tables.about["size"]) for one in SWEEPS[paper]):
+        if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
             return found
-        reason = "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
-        return replace(found, outcome=Outcome.UNDECIDED, reason=reason + found.reason)
+        sweeps = [one for one in SWEEPS[paper] if (one.study, one.size) == (study, tables.about["size"])]
+        if not sweeps:
+            reason = (
+                "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
+            )
+            return replace(found, outcome=Outcome.UNDECIDED, reason=reason + found.reason)
+        ends = [name for sweep in sweeps for name in _rates_at_an_end(sweep, tables.study(study))]
+        if ends:
+            reason = f"{found.reason}; the learning rate of {' and '.join(ends)} won at an end of the grid"
+            return replace(found, outcome=Outcome.UNDECIDED, reason=reason)
+        return found
 
     return judged
+
+
+def _rates_at_an_end(sweep: Sweep, table: StudyTable) -> list[str]:
+    """Methods of a sweep that have the first or last learning rate of their grid in the study that takes it over."""
+    found = []
+    for method in sweep.methods:
+        made_of = {**method.fixed, **sweep.change}
+        fixed = {key: value_in(made_of, key) for key in table.keys if key not in method.grid}
+        where = {key: value for key, value in fixed.items() if value is not None}
+        ends = {value_of(method.grid[LR][at]) for at in (0, -1)}
+        if any(point[LR] in ends for point in table.points(where)):
+            found.append(method.name)
+    return found
 
 
 _ENDLESS = (LR, TAU, NORM_RATE)

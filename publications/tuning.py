@@ -93,13 +93,7 @@ class TunedMethod:
 
     def setting_in(self, values: Mapping[str, Any]) -> Setting:
         """The setting with which `at` gives these values."""
-        found = {}
-        for key in self.grid:
-            above = next(one for one in values if key == one or key.startswith(f"{one}."))
-            found[key] = values[above]
-            for part in key.removeprefix(above).split(".")[1:]:
-                found[key] = found[key][part]
-        return found
+        return {key: value_in(values, key) for key in self.grid}
 
 
 @dataclass(frozen=True)
@@ -215,6 +209,17 @@ def scores(sweep: Sweep, method: TunedMethod, trials: Sequence[Trial]) -> tuple[
 def winner(found: Sequence[Score]) -> Score:
     """The setting that tuning chooses."""
     return min(found, key=lambda one: (-one.accuracy, one.loss, one.setting))
+
+
+def value_in(values: Mapping[str, Any], key: str) -> Any:
+    """The value of a key among values of a study's keys, each of which may be a mapping; None where there is none."""
+    above = next((one for one in values if key == one or key.startswith(f"{one}.")), None)
+    if above is None:
+        return None
+    found = values[above]
+    for part in key.removeprefix(above).split(".")[1:]:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def at_the_edge(method: TunedMethod, setting: Setting) -> tuple[str, ...]:
