@@ -59,7 +59,9 @@ MULTI_OBJECTIVE = Paper(
             sizes=EVERY,
             words=WORDS,
         ),
-        PaperStudy("client", "DP-FedAvg (Table III)", numbers=_numbers_of("FL w/ DP-FedAvg", {}), words=WORDS),
+        PaperStudy(
+            "client", "DP-FedAvg (Table III)", numbers=_numbers_of("FL w/ DP-FedAvg", {}), sizes=EVERY, words=WORDS
+        ),
         PaperStudy(
             "dynamic",
             "dynamic DP (Table III)",
@@ -109,6 +111,12 @@ MULTI_OBJECTIVE = Paper(
         PaperStudy(
             "falling-rate",
             "DP-SGD whose learning rate falls as the norm of MOO with private feedback does, tuned",
+            sizes=("medium",),
+            words=WORDS,
+        ),
+        PaperStudy(
+            "other-data",
+            "the methods tuned on MNIST on Fashion-MNIST and CIFAR-10",
             sizes=("medium",),
             words=WORDS,
         ),
