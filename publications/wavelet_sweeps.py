@@ -44,11 +44,19 @@ def equal_epsilon(unit: str, size: Size) -> Sweep:
     return Sweep(unit, title, size, unit, 16, methods, change, WORDS)
 
 
+def _on_mnist(name: str, title: str, study: str, budget: int, methods: tuple[TunedMethod, ...]) -> Sweep:
+    """A sweep of the medium size: MNIST, the first eight of twenty rounds, one seed.
+
+    Its study takes what won, for Fashion-MNIST and CIFAR-10 too.
+    """
+    change = {"data.dataset.name": "mnist", "rounds": 8}
+    return Sweep(name, f"MNIST, {title}", "medium", study, budget, methods, change, WORDS, seeds=(1001,), reported=0)
+
+
 def sigma_rates() -> Sweep:
     """The learning rate of every method of Fig. 7 at each σ, for the medium size, whose 3,000 steps bear a smaller one.
 
-    At 0.5, which the base has for the 60 steps of the small size, plain noise fails. Eight rounds of twenty
-    and one seed choose; Fashion-MNIST and CIFAR-10 take the rates of MNIST.
+    At 0.5, which the base has for the 60 steps of the small size, plain noise fails.
     """
     rates = (0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
     # The first of four: less noise bears larger steps
@@ -67,16 +75,13 @@ def sigma_rates() -> Sweep:
         for sigma in _SIGMAS
         for name, noise in _NOISES.items()
     )
-    change = {"data.dataset.name": "mnist", "rounds": 8}
-    title = "MNIST, noise for a sample, at equal σ"
-    return Sweep("rates", title, "medium", "sample", 4, methods, change, WORDS, seeds=(1001,), reported=0)
+    return _on_mnist("rates", "noise for a sample, at equal σ", "sample", 4, methods)
 
 
 def client_rates() -> Sweep:
     """Clip and learning rate of every method of Fig. 10 at each z, for the medium size.
 
-    Where all updates are longer than C, C is the length of a step. Eight rounds of twenty and one seed choose;
-    Fashion-MNIST and CIFAR-10 take the settings of MNIST.
+    Where all updates are longer than C, C is the length of a step.
     """
     clips, rates = (0.5, 1.0, 2.0, 4.0), (0.025, 0.05, 0.1, 0.2)
     # The first of three norms, and the first of three rates: less noise bears longer steps
@@ -96,16 +101,13 @@ def client_rates() -> Sweep:
         for name, noise in _NOISES.items()
         for norm, rate in (first[name][z],)
     )
-    change = {"data.dataset.name": "mnist", "rounds": 8}
-    title = "MNIST, noise for a client, at equal z"
-    return Sweep("client-rates", title, "medium", "client", 9, methods, change, WORDS, seeds=(1001,), reported=0)
+    return _on_mnist("client-rates", "noise for a client, at equal z", "client", 9, methods)
 
 
 def gradient_rates() -> Sweep:
     """Clip and learning rate of Algorithm 2 with either noise at each z, for the medium size.
 
-    Its noise grows with C and not with the rate. Eight rounds of twenty and one seed choose; Fashion-MNIST and CIFAR-10
-    take the settings of MNIST.
+    Its noise grows with C and not with the rate.
     """
     clips, rates = (0.25, 0.5, 1.0, 2.0, 4.0), (0.8, 1.6, 3.2, 6.4)
     # The first of three norms: less noise bears a larger one
@@ -121,18 +123,13 @@ def gradient_rates() -> Sweep:
         for z in _SIGMAS
         for name in ("plain", "wavelet")
     )
-    change = {"data.dataset.name": "mnist", "rounds": 8}
-    title = "MNIST, gradients clipped and noise for a client, at equal z"
-    return Sweep(
-        "gradient-rates", title, "medium", "client-gradients", 12, methods, change, WORDS, seeds=(1001,), reported=0
+    return _on_mnist(
+        "gradient-rates", "gradients clipped and noise for a client, at equal z", "client-gradients", 12, methods
     )
 
 
 def median_rates() -> Sweep:
-    """The learning rate of either noise at each σ with the median norm as C, for the medium size.
-
-    Eight rounds of twenty and one seed choose; Fashion-MNIST and CIFAR-10 take the rates of MNIST.
-    """
+    """The learning rate of either noise at each σ with the median norm as C, for the medium size."""
     rates = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.063, 0.125, 0.25)
     # The first of four: less noise bears larger steps
     first = {"plain": {1.0: 2, 1.5: 1, 3.0: 0}, "wavelet": {1.0: 5, 1.5: 5, 3.0: 3}}
@@ -147,16 +144,13 @@ def median_rates() -> Sweep:
         for sigma in _SIGMAS
         for name in ("plain", "wavelet")
     )
-    change = {"data.dataset.name": "mnist", "rounds": 8}
-    title = "MNIST, median norm, at equal σ"
-    return Sweep("median-rates", title, "medium", "median", 4, methods, change, WORDS, seeds=(1001,), reported=0)
+    return _on_mnist("median-rates", "median norm, at equal σ", "median", 4, methods)
 
 
 def optimizer_rates() -> Sweep:
     """The learning rate of DP-Adam and DP-AdaGrad with either noise in the medium size, at σ = 1.5.
 
-    Both divide by what they have seen of the gradients' size, noise included, so that one rate serves all σ. Eight
-    rounds of twenty and one seed choose; Fashion-MNIST and CIFAR-10 take the rates of MNIST.
+    Both divide by what they have seen of the gradients' size, noise included, so that one rate serves all σ.
     """
     noises = {"plain": "gaussian", "wavelet": "wavelet"}
     rates = {"adam": (0.001, 0.003, 0.01, 0.03), "adagrad": (0.003, 0.01, 0.03, 0.1)}
@@ -171,6 +165,4 @@ def optimizer_rates() -> Sweep:
         for name, words in (("adam", "Adam"), ("adagrad", "AdaGrad"))
         for noise, mechanism in noises.items()
     )
-    change = {"data.dataset.name": "mnist", "rounds": 8}
-    title = "MNIST, DP-Adam and DP-AdaGrad at σ = 1.5"
-    return Sweep("optimizers", title, "medium", "optimizers", 4, methods, change, WORDS, seeds=(1001,), reported=0)
+    return _on_mnist("optimizers", "DP-Adam and DP-AdaGrad at σ = 1.5", "optimizers", 4, methods)
