@@ -65,8 +65,8 @@ def test_what_clipped_gradients_bound_by_hand() -> None:
     spent = float(gaussian_epsilon(math.sqrt(10) * 0.4, 1e-5))
     assert ours["ε, z = 1"] == wfl.epsilon_text(spent)
     printed, _, ours, ours_wav = bound_rows(client_runs("medium", 18842, 60_000))
-    assert [row["η"] for row in (printed, ours, ours_wav)] == ["3.2", "3.2", "1.6"]
-    assert [ours["true multiplier"], printed["true multiplier"]] == ["z/480", "z/288,000"]
+    assert [row["η"] for row in (printed, ours, ours_wav)] == ["6.4", "6.4", "1.6"]
+    assert [ours["true multiplier"], printed["true multiplier"]] == ["z/960", "z/576,000"]
     assert ours_wav["true multiplier"] == "z/43,445"  # 240 √2¹⁵
     assert ours["ε, z = 1"] == "∞"
 
