@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from publications.claims import Outcome, Verdict, weigh
-from publications.effects import Level
-from publications.studies import Size
+from publications.effects import Level, MissingRuns
+from publications.studies import Point, Size
 from publications.sweep_keys import LR, NORM_RATE, TAU, WORDS
 from publications.sweeps import SWEEPS, find_sweep
 from publications.tables import StudyTable, Tables, value_of
-from publications.tuning import Sweep, at_the_edge, value_in
+from publications.tuning import Sweep, TunedMethod, at_the_edge, value_in
 from publications.tuning_runs import tuned_point
 
 
@@ -45,14 +46,15 @@ def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Calla
 
 
 def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdict]) -> Callable[[Tables], Verdict]:
-    """A check that decides nothing in a size in which no sweep tuned the learning rate of a study.
+    """A check that decides nothing in a size in which no sweep gave a study its learning rates.
 
-    Nor where a rate that the study takes from its sweep is the first or last that was tried: another may be better
-    still, or the one that won may be about to diverge.
+    Nor where one of them is the first or last that was tried, whosever it is: another may be better still, or the one
+    that won may be about to diverge.
 
     Args:
         paper: Name of the paper, which does not state the rate.
-        study: Name of the study of the methods that are compared.
+        study: Name of the study of the methods that are compared; its points differ in what tells these apart, and in
+            the learning rate.
         check: Gives the effect at the rate of the study, which stays.
     """
 
@@ -60,12 +62,12 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
         found = check(tables)
         if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
             return found
-        sweeps = [one for one in SWEEPS[paper] if (one.study, one.size) == (study, tables.about["size"])]
+        # A sweep that reports runs writes a study of its own, and this one stays as it is
+        there = [one for one in SWEEPS[paper] if (one.study, one.size) == (study, tables.about["size"])]
+        sweeps = [one for one in there if one.reported == 0]
         if not sweeps:
-            reason = (
-                "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
-            )
-            return replace(found, outcome=Outcome.UNDECIDED, reason=reason + found.reason)
+            told = "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
+            return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
         ends = [name for sweep in sweeps for name in _rates_at_an_end(sweep, tables.study(study))]
         if ends:
             reason = f"{found.reason}; the learning rate of {' and '.join(ends)} won at an end of the grid"
@@ -76,16 +78,39 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 
 
 def _rates_at_an_end(sweep: Sweep, table: StudyTable) -> list[str]:
-    """Methods of a sweep that have the first or last learning rate of their grid in the study that takes it over."""
-    found = []
+    """Methods of a sweep that have the first or last learning rate of their grid in the study that takes what won.
+
+    Raises:
+        MissingRuns: a method has no run there.
+        ValueError: a point is that of two methods, or its rate is on no grid.
+    """
+    found, taken = [], set()
     for method in sweep.methods:
-        made_of = {**method.fixed, **sweep.change}
-        fixed = {key: value_in(made_of, key) for key in table.keys if key not in method.grid}
-        where = {key: value for key, value in fixed.items() if value is not None}
-        ends = {value_of(method.grid[LR][at]) for at in (0, -1)}
-        if any(point[LR] in ends for point in table.points(where)):
-            found.append(method.name)
-    return found
+        points = table.points(_told_apart(sweep, method, table.keys))
+        if not points:
+            raise MissingRuns(f"{table.name}: {method.name} has not run")
+        for point in points:
+            place = tuple(point.values())
+            if place in taken:
+                raise ValueError(f"{sweep.name}: {table.name} does not tell {method.name} from another method")
+            taken.add(place)
+            rates = {value_of(rate): rate for rate in method.grid[LR]}
+            if point[LR] not in rates:
+                raise ValueError(f"{sweep.name}, {method.name}: {table.name} has the learning rate {point[LR]}")
+            if LR in at_the_edge(method, {**method.start, LR: rates[point[LR]]}):
+                found.append(method.name)
+    return list(dict.fromkeys(found))
+
+
+def _told_apart(sweep: Sweep, method: TunedMethod, keys: Sequence[str]) -> Point:
+    """What of a method and its sweep is fixed of the keys that a study varies."""
+    fixed = {**method.fixed, **sweep.change}
+    where = {}
+    for key in keys:
+        if key not in method.grid:
+            with suppress(KeyError):
+                where[key] = value_in(fixed, key)
+    return where
 
 
 _ENDLESS = (LR, TAU, NORM_RATE)

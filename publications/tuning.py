@@ -212,13 +212,17 @@ def winner(found: Sequence[Score]) -> Score:
 
 
 def value_in(values: Mapping[str, Any], key: str) -> Any:
-    """The value of a key among values of a study's keys, each of which may be a mapping; None where there is none."""
+    """The value of a key among values of a study's keys, each of which may be a mapping.
+
+    Raises:
+        KeyError: there is none.
+    """
     above = next((one for one in values if key == one or key.startswith(f"{one}.")), None)
     if above is None:
-        return None
+        raise KeyError(key)
     found = values[above]
     for part in key.removeprefix(above).split(".")[1:]:
-        found = found.get(part) if isinstance(found, Mapping) else None
+        found = found[part]
     return found
 
 

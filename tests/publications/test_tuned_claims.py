@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from publications.claims import Outcome, not_tested, verdict
-from publications.studies import Size
+from publications.catalogue import find_paper
+from publications.claims import Outcome, Verdict, not_tested, verdict
+from publications.effects import MissingRuns
+from publications.results import read_results
+from publications.studies import STUDIES, Size
 from publications.sweep_keys import LR
 from publications.sweeps import SWEEPS
 from publications.tables import RunRow, StudyTable, Tables, value_of
@@ -52,12 +58,12 @@ def test_no_lead_is_decided_over_a_setting_at_an_end_of_its_grid(
 @pytest.mark.parametrize(
     ("study", "size", "holds", "outcome"),
     [
-        ("optimizers", "medium", True, Outcome.CONFIRMED),
+        ("optimizers", "medium", True, Outcome.CONFIRMED),  # every rate inside its grid
         ("optimizers", "medium", False, Outcome.CONTRADICTED),
         ("optimizers", "small", True, Outcome.UNDECIDED),  # no sweep of that study there
         ("optimizers", "small", False, Outcome.UNDECIDED),
         ("optimizers", "small", None, Outcome.NOT_TESTED),
-        ("sample", "small", True, Outcome.CONFIRMED),
+        ("sample", "small", True, Outcome.UNDECIDED),  # its sweep has a study of its own
         ("client-gradients", "full", True, Outcome.UNDECIDED),
     ],
 )
@@ -65,37 +71,54 @@ def test_nothing_is_decided_at_a_rate_that_was_not_tuned(
     study: str, size: Size, holds: bool | None, outcome: Outcome
 ) -> None:
     first = not_tested("no run") if holds is None else verdict(holds, "numbers", "as seen")
-    runs = (RunRow({LR: "0.01"}, 1, 20, {}),)
-    found = decided_where_tuned("wavelet-dp-fl", study, lambda tables: first)(
-        Tables({"size": size}, {study: StudyTable(study, (LR,), runs)})
-    )
+    stored = read_results(find_paper("wavelet-dp-fl"), STUDIES.parents[1] / "results")
+    tables = stored.get(size, Tables({"size": size}, {}))
+    found = decided_where_tuned("wavelet-dp-fl", study, lambda tables: first)(tables)
     assert found.outcome is outcome and found.numbers == first.numbers
     assert found.reason.endswith(first.reason)
     assert ("not tuned at this size" in found.reason) is (outcome is Outcome.UNDECIDED)
 
 
+(GRADIENTS,) = (one for one in SWEEPS["wavelet-dp-fl"] if one.study == "client-gradients")
+
+
+def clipped(name: str, rate: float, data: str = "mnist") -> RunRow:
+    """A run of a method of the sweep of Algorithm 2."""
+    (method,) = (one for one in GRADIENTS.methods if one.name == name)
+    private = method.fixed["training.privacy"]
+    point = {"data.dataset.name": data, MECHANISM: private["mechanism"]}
+    return RunRow({**point, SIGMA: value_of(private["noise_multiplier"]), LR: value_of(rate)}, 1, 20, {})
+
+
+def judged_clipped(runs: Sequence[RunRow], holds: bool = True) -> Verdict:
+    """Whether a claim on Algorithm 2 that is decided otherwise stays so with these runs."""
+    table = StudyTable(GRADIENTS.study, tuple(runs[0].point), tuple(runs))
+    check = decided_where_tuned("wavelet-dp-fl", GRADIENTS.study, lambda tables: verdict(holds, "numbers", "as seen"))
+    return check(Tables({"size": "medium"}, {table.name: table}))
+
+
+NAMES = [one.name for one in GRADIENTS.methods]
+
+
 @pytest.mark.parametrize("holds", [True, False])
-@pytest.mark.parametrize(("plain", "wavelet"), [(0, 1), (1, -1), (1, 1)])
-def test_nothing_is_decided_at_a_rate_that_won_at_an_end_of_its_grid(plain: int, wavelet: int, holds: bool) -> None:
-    """At z = 1.5 alone; MNIST, on which the sweep ran, tells."""
-    (sweep,) = (one for one in SWEEPS["wavelet-dp-fl"] if one.study == "client-gradients")
-    methods = {one.name: one for one in sweep.methods}
-    rates = {
-        ("gaussian", "mnist"): methods["plain, z = 1.5"].grid[LR][plain],
-        ("wavelet", "mnist"): methods["wavelet, z = 1.5"].grid[LR][wavelet],
-        ("gaussian", "cifar10"): methods["plain, z = 1.5"].grid[LR][0],
-    }
-    runs = [
-        RunRow({"data.dataset.name": data, MECHANISM: mechanism, SIGMA: "1.5", LR: value_of(rate)}, 1, 20, {})
-        for (mechanism, data), rate in rates.items()
-    ]
-    table = StudyTable(sweep.study, tuple(runs[0].point), tuple(runs))
-    first = verdict(holds, "numbers", "as seen")
-    found = decided_where_tuned("wavelet-dp-fl", sweep.study, lambda tables: first)(
-        Tables({"size": "medium"}, {table.name: table})
-    )
-    ends = [f"{name}, z = 1.5" for name, at in (("plain", plain), ("wavelet", wavelet)) if at in (0, -1)]
-    assert (found == first) is not bool(ends)
+@pytest.mark.parametrize("ends", [{}, {"plain, z = 1": 0}, {"wavelet, z = 3": -1}, {"plain, z = 1.5": 0, NAMES[-1]: 0}])
+def test_nothing_is_decided_at_a_rate_that_won_at_an_end_of_its_grid(ends: dict[str, int], holds: bool) -> None:
+    """MNIST, on which the sweep ran, tells."""
+    rates = GRADIENTS.methods[0].grid[LR]
+    runs = [clipped(name, rates[ends.get(name, 1)]) for name in NAMES]
+    found = judged_clipped([*runs, clipped(NAMES[0], rates[0], data="cifar10")], holds)
+    assert (found == verdict(holds, "numbers", "as seen")) is not bool(ends)
     if ends:
         assert found.outcome is Outcome.UNDECIDED
         assert found.reason == f"as seen; the learning rate of {' and '.join(ends)} won at an end of the grid"
+
+
+def test_a_study_that_does_not_follow_its_sweep_is_refused() -> None:
+    runs = [clipped(name, 1.6) for name in NAMES]
+    with pytest.raises(MissingRuns, match=r"client-gradients: wavelet, z = 3 has not run"):
+        judged_clipped(runs[:-1])
+    with pytest.raises(ValueError, match=r"plain, z = 1: client-gradients has the learning rate 0\.7"):
+        judged_clipped([clipped(NAMES[0], 0.7), *runs[1:]])
+    alike = [replace(run, point={key: run.point[key] for key in (SIGMA, LR)}) for run in runs]
+    with pytest.raises(ValueError, match="does not tell wavelet, z = 1 from another method"):
+        judged_clipped(alike)
