@@ -6,9 +6,10 @@ from publications.levels import DATASET
 from publications.moo_claims import CLAIMS
 from publications.moo_methods import EPSILON, KEYS, MECHANISM, WORDS
 from publications.moo_numbers import NON_PRIVATE, TABLE_III
+from publications.moo_other_data import OTHER_DATA, other_data_rows
 from publications.moo_page import COVERAGE, CURVES, FIGURES, SETTING
 from publications.moo_rates import rates_rows
-from publications.moo_table import OTHER_DATA, all_numbers_rows, other_data_rows, table_iii_rows
+from publications.moo_table import all_numbers_rows, table_iii_rows
 from publications.moo_theory import THEORY_FIGURE
 from publications.paper import Paper, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point, Size

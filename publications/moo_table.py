@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import wirelessfl as wfl
 from publications.effects import MissingRuns
 from publications.levels import DATASET, DATASETS, Level, Method, level_words, levels_of
-from publications.moo_methods import EPSILON, KEYS, METHODS, TUNED_NAMES
+from publications.moo_methods import EPSILON, KEYS, METHODS
 from publications.moo_numbers import DATA, EPSILONS, TABLE_III
-from publications.studies import Point
 from publications.tables import RunRow, Tables, matches
-from publications.tuning_runs import tuned_point
 
 
 def has_run(tables: Tables, method: Method) -> bool:
@@ -89,45 +86,6 @@ def all_numbers_rows(tables: Tables) -> list[dict[str, Any]]:
                 row[f"here, ε = {epsilon}"] = "not run" if ours == "–" else ours
             rows.append(row)
     return rows
-
-
-def other_data_rows(tables: Tables) -> list[dict[str, Any]]:
-    """``other-data-beside.csv``: every data set at ε = 3.61 and the settings that won on MNIST, beside Table III.
-
-    A method that has not run on a data set has no row.
-
-    Raises:
-        MissingRuns: nothing has run on another data set.
-    """
-    tables.study(OTHER_DATA)
-    stated = {tuned: name for name, (published, _) in METHODS.items() for one, tuned in TUNED_NAMES if one == published}
-    rows = []
-    for data in DATA:
-        for name in dict.fromkeys(tuned for _, tuned in TUNED_NAMES):
-            with suppress(MissingRuns):
-                ours, plain = (_tuned_at(tables, one, data) for one in (name, "DP-SGD"))
-                paper = TABLE_III[stated[name]][data]["3.61"] if name in stated else None
-                rows.append(
-                    {
-                        "data": DATASETS[data],
-                        "method": name,
-                        "paper": "–" if paper is None else f"{paper:.2f} %",
-                        "here": tables.band(*ours).text(0, percent=True),
-                        "less DP-SGD": "" if name == "DP-SGD" else tables.difference(ours, plain).text(),
-                        "ε accounted": wfl.epsilon_text(float(tables.band(*ours, "epsilon_accounted").mean[0])),
-                    }
-                )
-    return rows
-
-
-def _tuned_at(tables: Tables, method: str, data: str) -> tuple[str, Point]:
-    """Study and point of a method on a data set at the settings that won on MNIST."""
-    point = tuned_point("moo-adaptive-clipping", "clipping", tables.about["size"], method)
-    return ("tuned-clipping", point) if data == "mnist" else (OTHER_DATA, {**point, DATASET: data})
-
-
-OTHER_DATA = "other-data"
-"""The study of the settings that won on MNIST, on the other data sets."""
 
 
 def _accuracy_text(tables: Tables, method: Method | None, level: Level) -> str:

@@ -107,8 +107,8 @@ def client_rates() -> Sweep:
 def gradient_rates() -> Sweep:
     """Clip and learning rate of Algorithm 2 with either noise at each z, for the medium size.
 
-    Its noise grows with C and not with the rate, so that C and 1 over the rate want to be small together: no grid has
-    the best setting inside. Both noises and all z have the same one.
+    Where all gradients are longer than C a step is C times the rate, and the noise grows with C alone: half of C with
+    twice the rate is the same step with half the noise, and plain noise wants the least C. All have the same grid.
     """
     grid = {GRADIENT_CLIP: (0.5, 1.0, 2.0), LR: (0.8, 1.6, 3.2, 6.4)}
     private: dict[str, Any] = {"unit": "client", "clip": None, "sampling": "shuffle"}

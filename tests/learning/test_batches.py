@@ -49,6 +49,19 @@ def test_each_epoch_is_a_fresh_permutation_and_the_last_batch_is_smaller() -> No
     np.testing.assert_array_equal(batches.divisor[:2], batches.counts[:2])
 
 
+def test_batches_of_all_samples_are_not_shuffled() -> None:
+    sizes, steps = [7, 10, 1, 0], [4, 3, 2, 0]
+    batches = batches_of("shuffle", [8, 2, 5, 1], sizes, steps, 10)
+    for row, (size, own_steps) in enumerate(zip(sizes, steps, strict=True)):
+        own = own_batches(batches, row)
+        assert len(own) == own_steps
+        for batch in own:
+            np.testing.assert_array_equal(batch, np.arange(size))
+    assert batches.index.shape == (4, 4, 10)
+    places = np.arange(10) < batches.counts[:, :, None]
+    np.testing.assert_array_equal(batches.index, np.where(places, np.arange(10), 0))
+
+
 def test_one_large_client_among_small_ones_costs_its_own_samples() -> None:
     """Counted by the steps of the large one over those of an epoch of the small, 20,000 epochs of it were drawn."""
     sizes = np.array([100_000, 3])

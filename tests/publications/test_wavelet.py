@@ -437,8 +437,9 @@ def test_the_sweep_with_the_median_norm_says_what_the_text_does() -> None:
 def test_what_the_text_says_of_the_median_norm() -> None:
     accuracy = {
         name: {
-            (row[MECHANISM], row[DATASET], row[SIGMA]): 100 * float(row["accuracy"])
-            for row in read_rows(STORED / "medium" / f"{name}.csv")
+            (row[MECHANISM], row[DATASET], row[SIGMA]): 100 * float(row["test_accuracy"])
+            for row in read_rows(STORED / "medium" / f"{name}.runs.csv")
+            if row["seed"] == "1"
         }
         for name in ("median", "sample")
     }
@@ -453,7 +454,9 @@ def test_what_the_text_says_of_the_median_norm() -> None:
     assert len(found) == 18
     assert all(points < 10 for (noise, data, _), points in found.items() if (noise, data) == ("gaussian", "cifar10"))
     more = {key: accuracy["sample"][key] - found[key] for key in found if key[0] == "wavelet" and key[1] != "cifar10"}
-    assert f"than with the median, by up to {max(more.values()):.2f} points" in text, max(more.values())
+    assert f"than with the median, by up to {max(more.values()):.2f} points at the same seed" in text, max(
+        more.values()
+    )
     assert [key for key, points in more.items() if points < 0] == [("wavelet", "fashion_mnist", "3")]
 
 
@@ -502,9 +505,7 @@ def test_clipped_gradients_gain_and_cost_what_the_text_says() -> None:
     of_medium = read_rows(STORED / "medium" / "client-gradients.csv")
     accuracies = sorted(100 * float(row["accuracy"]) for row in of_medium)
     assert f"all are between {accuracies[0]:.1f} and {accuracies[-1]:.1f} % accurate" in text
-    (finite,) = (row for row in of_medium if float(row["epsilon_accounted"]) < np.inf)
-    assert (finite[MECHANISM], finite[SIGMA]) == ("gaussian", "3")
-    assert f"where it is {round(float(finite['epsilon_accounted']), -3):,.0f}" in text
+    assert all(float(row["epsilon_accounted"]) == np.inf for row in of_medium)
     assert {row[DATASET] for row in of_medium} == {"mnist"}
     assert unsure == [("mnist", "1"), ("mnist", "1.5"), ("fashion_mnist", "1.5")]
     ends = sorted(100 * float(row["accuracy"]) for row in rows.values())
