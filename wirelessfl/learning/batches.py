@@ -72,18 +72,14 @@ def shuffled_batches(
     per_epoch = np.maximum(1, -(-sizes // batch_size))
     last_step = int(steps.max(initial=0))
     width = int(batch.max(initial=1))
+    order = _permutations(stream, sizes, -(-steps // per_epoch), batch_size)
     step = np.arange(last_step)[:, None]
     epoch, place = step // per_epoch, step % per_epoch
     counts = np.clip(sizes - place * batch_size, 0, batch_size) * (step < steps)
-    within = np.arange(width)
-    present = within < counts[:, :, None]
-    if int(sizes.max(initial=1)) <= batch_size:
-        index = np.where(present, within, 0)
-    else:
-        order = _permutations(stream, sizes, -(-steps // per_epoch), batch_size)
-        column = place[:, :, None] * batch_size + within
-        rows = np.arange(len(sizes))[None, :, None]
-        index = np.where(present, order[rows, epoch[:, :, None] * present, column * present], 0)
+    column = place[:, :, None] * batch_size + np.arange(width)
+    present = np.arange(width) < counts[:, :, None]
+    rows = np.arange(len(sizes))[None, :, None]
+    index = np.where(present, order[rows, epoch[:, :, None] * present, column * present], 0)
     return Batches(index, counts, np.maximum(counts, 1).astype(np.float64), steps)
 
 
@@ -92,6 +88,8 @@ def _permutations(
 ) -> NDArray[np.int64]:
     # (k, most epochs, n_max) permutations of each client's samples; arbitrary beyond its epochs and samples.
     longest, last_epoch = int(sizes.max(initial=1)), int(epochs.max(initial=0))
+    if longest <= batch_size:
+        return np.broadcast_to(np.arange(longest), (len(sizes), last_epoch, longest))
     keys = stream.uniform(int((epochs * sizes).max()))
     epoch = np.arange(last_epoch)[None, :, None]
     sample = np.arange(longest)[None, None, :]
