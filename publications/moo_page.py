@@ -232,7 +232,7 @@ SETTING = (
         "MNIST, Fashion-MNIST, CIFAR-10",
         ours={
             "small": "MNIST; Fashion-MNIST and CIFAR-10 at ε = 3.61",
-            "medium": "MNIST; Fashion-MNIST without privacy",
+            "medium": "MNIST; Fashion-MNIST without privacy, and in other-data",
             "full": "MNIST, Fashion-MNIST, CIFAR-10; MNIST in …-once",
         },
     ),

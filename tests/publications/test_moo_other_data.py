@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,14 @@ from publications.catalogue import find_paper, study_file
 from publications.effects import MissingRuns
 from publications.levels import DATASET
 from publications.moo_other_data import OTHER_DATA, other_data_rows
+from publications.results import read_results
 from publications.tables import RunRow, StudyTable, Tables, value_of
 from publications.tuning_runs import tuned_point
 from wirelessfl.scenario import Scenario
 from wirelessfl.study import load_study
 
 PAPER = find_paper("moo-adaptive-clipping")
+ROOT = Path(__file__).resolve().parents[2]
 ACCURACY = {"DP-SGD": 0.5, "DP-SGD-WAV": 0.8, "MOO": 0.6, "MOO, private": 0.7}
 
 
@@ -83,3 +86,16 @@ def test_its_settings_are_those_that_won_on_mnist() -> None:
         assert other.data.model_dump(exclude={"dataset"}) == first.data.model_dump(exclude={"dataset"})
         network = "cnn_cifar10" if dataset == "cifar10" else "cnn_mnist"
         assert other.model.model_dump() == {**first.model.model_dump(), "name": network}
+
+
+def test_what_the_text_says_of_it() -> None:
+    tables, text = read_results(PAPER, ROOT / "results")["medium"], (ROOT / "docs" / "papers" / f"{PAPER.name}.md")
+    rows = [row for row in other_data_rows(tables) if row["method"] == "DP-SGD"]
+    assert [row["data"] for row in rows] == ["MNIST", "Fashion-MNIST"]
+    assert {row["method"] for row in other_data_rows(tables) if row["data"] != "MNIST"} == {"DP-SGD"}
+    found = [(row["here"].split()[0], row["paper"]) for row in rows]
+    assert all(abs(float(ours) - float(paper.split()[0])) <= 0.1 for ours, paper in found)
+    told = " and ".join(f"{ours} % ({paper})" for ours, paper in found)
+    assert f"on both data sets, at {told}." in " ".join(text.read_text(encoding="utf-8").split())
+    seconds = [run.provenance.seconds for run in tables.study(OTHER_DATA).runs]
+    assert min(seconds) > 180 and max(seconds) < 430
