@@ -478,28 +478,32 @@ def test_where_wavelets_are_ahead_of_no_privacy_is_said() -> None:
 
 def test_tuned_clipped_gradients_gain_what_the_text_says() -> None:
     medium, text = read_results(PAPERS["wavelet-dp-fl"], ROOT / "results")["medium"], " ".join(PAGE.split())
-    signs = []
-    for data, words in (
-        ("mnist", "wavelets gain {}, {} and {} points on MNIST at z = 1, 1.5 and 3"),
-        ("fashion_mnist", "and {}, {} and {} on Fashion-MNIST"),
+    signs, spans = [], []
+    rows = read_rows(STORED / "medium" / "client-gradients.csv")
+    for name, data, words in (
+        ("MNIST", "mnist", "wavelets gain {}, {} and {} points on MNIST at z = 1, 1.5 and 3"),
+        ("Fashion-MNIST", "fashion_mnist", ", {}, {} and {} on Fashion-MNIST"),
+        ("CIFAR-10", "cifar10", ", and {}, {} and {} on CIFAR-10"),
     ):
-        found = {
-            sigma: medium.difference(CLIPPED_WAV.at(level), CLIPPED.at(level))
-            for sigma, level in ((sigma, {DATASET: data, SIGMA: sigma}) for sigma in ("1", "1.5", "3"))
-        }
+        levels = {sigma: {DATASET: data, SIGMA: sigma} for sigma in ("1", "1.5", "3")}
+        found = {at: medium.difference(CLIPPED_WAV.at(level), CLIPPED.at(level)) for at, level in levels.items()}
         told = words.format(*(one.text().removesuffix(" points").replace("-", "−") for one in found.values()))
         assert told in text, told
-        signs += [(data, sigma) for sigma, one in found.items() if one.low > 0 or one.high < 0]
-    assert signs == [("fashion_mnist", "1.5")]
-    rows = read_rows(STORED / "medium" / "client-gradients.csv")
-    assert all(float(row["epsilon_accounted"]) == np.inf for row in rows)
-    spans = []
-    for data in ("mnist", "fashion_mnist"):
+        signs += [f"{name} at z = {at}" for at, one in found.items() if one.low > 0 or one.high < 0]
         ends = sorted(100 * float(row["accuracy"]) for row in rows if row[DATASET] == data)
         spans.append(f"from {ends[0]:.1f} to {ends[-1]:.1f} %")
-    bare = {row[DATASET]: 100 * float(row["accuracy"]) for row in read_rows(STORED / "medium" / "client-baseline.csv")}
-    told = f"accuracies are {' and '.join(spans)}, and without privacy {bare['mnist']:.1f} and "
-    assert f"{told}{bare['fashion_mnist']:.1f} %" in text
+    assert f"Of these nine two tell the sign: {', '.join(signs)}." in text
+    finite = [row for row in rows if float(row["epsilon_accounted"]) < np.inf]
+    assert len(rows) == 18 and [row[SIGMA] for row in finite] == ["1", "1.5", "3"]
+    assert {(row[MECHANISM], row[DATASET]) for row in finite} == {("gaussian", "cifar10")}
+    spent = ["{:,.0f}".format(float(f"{float(row['epsilon_accounted']):.3g}")) for row in finite]
+    assert "for plain noise on CIFAR-10, where it is {}, {} and {}.".format(*spent) in text
+    (judged,) = (row for row in read_rows(STORED / "claims.csv") if "where gradients are clipped" in row["claim"])
+    assert judged["outcome"] == "undecided" and judged["size"] == "medium"
+    assert f"over data sets and z is {judged['effect'].split(' points')[0]} points, which" in text
+    bare = [f"{100 * float(row['accuracy']):.1f}" for row in read_rows(STORED / "medium" / "client-baseline.csv")]
+    told = "accuracies are {}, {} and {}, and without privacy {}, {} and {} %".format(*spans, *bare)
+    assert told in text, told
 
 
 def test_clipped_gradients_gain_and_cost_what_the_text_says() -> None:
