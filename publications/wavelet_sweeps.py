@@ -22,9 +22,10 @@ _SIGMAS = (1.0, 1.5, 3.0)
 
 def equal_epsilon(unit: str, size: Size) -> Sweep:
     """Plain and wavelet noise on MNIST at the accounted ε that the paper states for σ = 1."""
-    rates = {"sample": (0.125, 0.25, 0.5, 1.0), "client": (0.05, 0.1, 0.2, 0.4)}[unit]
+    rates = {"sample": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), "client": (0.05, 0.1, 0.2, 0.4)}[unit]
     start = {LR: {"sample": 0.5, "client": 0.1}[unit], CLIP: 1.0}
-    grid = {CLIP: (1.0, 2.0, 4.0, 8.0), LR: rates}
+    clips = (1.0, 2.0, 4.0, 8.0)
+    grid = {CLIP: clips, LR: rates}
     spent: dict[str, Any] = {"epsilon": 6.38, "target": "accounted"}
     spent |= {"sampling": "poisson"} if unit == "sample" else {"unit": "client"}
     clipped: dict[str, tuple[str, dict[str, Any]]] = {
@@ -41,7 +42,7 @@ def equal_epsilon(unit: str, size: Size) -> Sweep:
     )
     change = {"data.dataset.name": "mnist"}
     title = f"MNIST, noise for a {unit}, at equal accounted ε = 6.38"
-    return Sweep(unit, title, size, unit, 16, methods, change, WORDS)
+    return Sweep(unit, title, size, unit, len(clips) * len(rates), methods, change, WORDS)
 
 
 def _on_mnist(name: str, title: str, study: str, budget: int, methods: tuple[TunedMethod, ...]) -> Sweep:
