@@ -26,7 +26,7 @@ from publications.moo_methods import (
     WAV,
     WEIGHTED,
 )
-from publications.moo_numbers import EPSILONS, TABLE_III
+from publications.moo_numbers import EPSILONS, TABLE_III, stated_lead
 from publications.moo_table import diverged_text, has_run
 from publications.moo_theory import THEORY_CLAIMS
 from publications.moo_tuned import (
@@ -47,9 +47,9 @@ Check = Callable[[Tables], Verdict]
 # --- where nothing is tuned ----------------------------------------------------------------------------------------
 
 RATE = 0.5
-"""The learning rate of all methods that are compared at equal ε of a sample, in every size."""
-FEDAVG_RATE = 0.1
-"""That of DP-FedAvg, which no sweep tunes."""
+"""The learning rate of the methods of every study that is not tuned, but those of `OTHER_RATES`."""
+OTHER_RATES = ((FEDAVG, "DP-FedAvg", 0.1), (WEIGHTED, "weighted wavelets", 1.0))
+"""Methods that have a rate of their own, which no sweep tunes."""
 
 
 def qualified(check: Check, *methods: Method, compares: bool = True, beside: Claim | None = None) -> Check:
@@ -75,7 +75,9 @@ def qualified(check: Check, *methods: Method, compares: bool = True, beside: Cla
         told = [found.effect.name, diverged_text(tables, methods)]
         rates = chosen_rates(size, methods)
         decides = bool(rates) and min(rates) <= RATE <= max(rates)
-        apart = f" (DP-FedAvg {FEDAVG_RATE:g})" if FEDAVG in methods else ""
+        other = [one for one in OTHER_RATES if one[0] in methods and has_run(tables, one[0])]
+        own = ", ".join(f"{name} {rate:g}" for _, name, rate in other)
+        apart = f" ({own})" if own else ""
         told.append("" if decides else f"learning rate {RATE:g}{apart}, {_tuned_words(rates)}")
         found = replace(found, effect=replace(found.effect, name="; ".join(one for one in told if one)))
         if decides or not compares:
@@ -194,11 +196,6 @@ def _off_table_iii(tables: Tables) -> list[Level]:
             ours = tables.study(published.study).by_seed("test_accuracy", published.at(level)[1])
             levels.append(Level(f"{name} {level_words(level, 'ε')}", off_by(stated, ours)))
     return levels
-
-
-def stated_lead(data: str, epsilon: str) -> float:
-    """MOO's lead over the best other method in points, which section V-C states for all nine columns."""
-    return TABLE_III["DP-FL w/ MOO"][data][epsilon] - max(TABLE_III[name][data][epsilon] for name in OTHERS)
 
 
 def _leads(tables: Tables) -> Verdict:

@@ -29,16 +29,15 @@ TUNED_NAMES: tuple[tuple[Method, str], ...] = (
     (DP_SGD, "DP-SGD"),
     (DP_SGD_ONCE, "DP-SGD"),
     (WAV, "DP-SGD-WAV"),
-    (WEIGHTED, "DP-SGD-WAV"),
     (DYNAMIC, "dynamic DP"),
-    (DYNAMIC_EQUAL, "dynamic DP"),
     (TEMPERED, "tempered sigmoid"),
     (MOO, "MOO"),
     (MOO_ONCE, "MOO"),
     (MOO_STEP, "MOO"),
     (MOO_PRIVATE, "MOO, private"),
 )
-"""What the sweep calls a method; DP-FedAvg, whose ε is a client's, is in none."""
+"""What the sweep calls a method. DP-FedAvg, whose ε is a client's, is in none, nor are the forms at equal accounted ε
+of dynamic DP and wavelets, whose noise is another."""
 
 METHODS: dict[str, tuple[Method, Method | None]] = {
     "FL w/ DP-SGD": (DP_SGD, DP_SGD),

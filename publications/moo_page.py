@@ -1,4 +1,4 @@
-"""Pictures, setting and coverage of the page on multi-objective clipping."""
+"""Pictures of the page on multi-objective clipping."""
 
 from __future__ import annotations
 
@@ -27,19 +27,16 @@ from publications.figures import (
 from publications.levels import DATASET, DATASETS, Level, Method, draw_levels, levels_of
 from publications.moo_methods import (
     EPSILON,
-    KAPPA,
     KEYS,
     METHODS,
     MOO,
     MOO_PRIVATE,
     MOO_STEP,
-    NORM_RATE,
 )
 from publications.moo_numbers import EPSILONS, NON_PRIVATE, TABLE_III
 from publications.moo_rates import NORM, draw_norms_of_rates, draw_rates
 from publications.moo_table import diverged_runs, has_run
-from publications.paper import Coverage, PaperFigure, Setting
-from publications.studies import SIZES
+from publications.paper import PaperFigure
 from publications.tables import Tables
 from wirelessfl.scenario import Scenario
 
@@ -215,81 +212,4 @@ FIGURES = (
         "that diverged.",
         draw_norms_of_rates,
     ),
-)
-
-# --- the paper's setting and its figures -----------------------------------------------------------------------------
-
-SETTING = (
-    Setting("rounds", "200", "rounds", "moo"),
-    Setting("clients", "not stated", "clients.count", "moo"),
-    Setting(
-        "training samples",
-        "60,000 (CIFAR-10: 50,000)",
-        ours={"small": "2,000", "medium": "60,000", "full": "60,000 (CIFAR-10: 10,000)"},
-    ),
-    Setting(
-        "data sets",
-        "MNIST, Fashion-MNIST, CIFAR-10",
-        ours={
-            "small": "MNIST; Fashion-MNIST and CIFAR-10 at ε = 3.61",
-            "medium": "MNIST; Fashion-MNIST without privacy, and in other-data",
-            "full": "MNIST, Fashion-MNIST, CIFAR-10; MNIST in …-once",
-        },
-    ),
-    Setting("division", "not iid, not stated how", ours=dict.fromkeys(SIZES, "5 of 10 classes a client")),
-    Setting("network", "Tables I and II", "model.name", "moo"),
-    Setting("local epochs", "E, not stated", "training.epochs", "moo"),
-    Setting("local steps", "not stated", "training.steps", "moo"),
-    Setting("batch (lot) L", "searched, not stated", "training.batch_size", "moo"),
-    Setting(
-        "learning rate",
-        "searched, not stated",
-        ours={"small": "0.5; tuned beside it", "medium": "0.5; tuned beside it at ε = 3.61", "full": "0.5, not tuned"},
-    ),
-    Setting("norm C at the start", "the same for all methods, not stated", "training.privacy.clip", "moo"),
-    Setting("κ", "not stated", KAPPA, "moo"),
-    Setting("η_C", "not stated", NORM_RATE, "moo"),
-    Setting("update of C", "with every sample (Alg. 1, lines 13-17)", "training.privacy.clipping.update", "moo"),
-    Setting("ε", "6.38, 3.61, 1.64", EPSILON, "moo"),
-    Setting("δ", "10⁻⁵", "privacy.delta", "moo"),
-    Setting(
-        "accountant",
-        "RDP of Google's library",
-        ours=dict.fromkeys(SIZES, "PLD of Google's library; dynamic DP: the approximation of Du et al."),
-    ),
-    Setting(
-        "seeds",
-        "not stated",
-        ours={"small": "5, three in sweeps", "medium": "3, one in sweeps", "full": "5, one in …-once"},
-    ),
-)
-
-COVERAGE = (
-    Coverage("Fig. 1", "overview of the framework", reason="a drawing without numbers"),
-    Coverage(
-        "Algorithm 1", "DP-FL with MOO", "#the-norm-over-the-rounds", "C follows every sample; once a step beside it"
-    ),
-    Coverage("Table I", "network for MNIST and Fashion-MNIST", "#setting", "model cnn_mnist, in medium and full"),
-    Coverage("Table II", "network for CIFAR-10", "#setting", "model cnn_cifar10, in full"),
-    Coverage(
-        "Table III",
-        "accuracy of six methods, and without privacy",
-        "#table-iii",
-        "at the paper's size MOO, DP-SGD and no privacy on MNIST, one seed; else smaller; 24 numbers have no run",
-    ),
-    Coverage("Section IV-B, eqs. (9)-(19)", "composite loss and its minimiser", "#what-is-proven-about-the-norm"),
-    Coverage("Lemma 1, eq. (23)", "optimality gap after a step", "#what-is-proven-about-the-norm"),
-    Coverage(
-        "After Lemma 1",
-        "a larger C has more noise and converges more slowly",
-        reason="the same as after Theorem 3 of the paper on wavelets, where it is judged",
-    ),
-    Coverage("Lemma 2, eq. (28)", "convergence of C", "#what-is-proven-about-the-norm"),
-    Coverage("Section V-C", "leads of MOO, and how accuracy falls with ε", "#claims"),
-    Coverage(
-        "Section V-C",
-        "more stable training, better generalisation",
-        reason="no measure is given; of our runs only those of MOO that follows raw gradients diverge",
-    ),
-    Coverage("Section V-A", "search of the settings", "#how-the-norm-is-tuned", "the rest under Tuned alike"),
 )

@@ -40,7 +40,8 @@ def _joined(row: Mapping[str, str]) -> dict[str, str]:
         if key in ("accuracy", "accuracy_equal_epsilon", "paper_accuracy"):
             half = row.get(f"{key}_half_width", "")
             source = f" ({row['paper_source']})" if key == "paper_accuracy" and text else ""
-            text = percent(number(text), number(half)) + source
+            stated = key == "paper_accuracy" and text  # with the paper's own digits
+            text = f"{100 * number(text):.2f} %{source}" if stated else percent(number(text), number(half))
         elif key in _HEADINGS:
             text = epsilon(number(text))
         joined[_HEADINGS.get(key, key)] = text

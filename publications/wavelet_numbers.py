@@ -31,13 +31,22 @@ EPSILONS = _by_level((6.38, 3.61, 1.64), (6.38, 3.61, 1.64), (24.5, 7.94, 4.75))
 """ε of Table 3 by data set and σ."""
 
 
-def least_epsilon(noise_multiplier: float, samples: int = 600, epochs: int = 300 * 50, delta: float = 1e-5) -> float:
-    """The least ε, by the RDP accountant, of DP-SGD with so many passes over a client's samples.
+def least_epsilon(
+    noise_multiplier: float, samples: int = 600, batch: int = 1, share: float = 1.0, delta: float = 1e-5
+) -> float:
+    """ε by the RDP accountant of DP-SGD in 300 rounds of 50 passes over a client's samples.
 
-    ε grows with the batch at a fixed number of passes, so it is least for batches of one sample.
+    It grows with the batch at a fixed number of passes, so that it is least for batches of one sample.
+
+    Args:
+        noise_multiplier: σ.
+        samples: Of a client.
+        batch: Samples expected in a batch.
+        share: Of the rounds in which the client takes part.
+        delta: δ.
     """
-    event = SampledGaussian(noise_multiplier, 1 / samples)
-    return composed_epsilon(0.0, ((event, epochs * samples),), delta, "rdp")
+    event = SampledGaussian(noise_multiplier, batch / samples)
+    return composed_epsilon(0.0, ((event, round(share * 300 * 50 * samples / batch)),), delta, "rdp")
 
 
 # --- ε of one training at three σ, whatever its batches are ----------------------------------------------------------

@@ -81,7 +81,7 @@ def test_a_page_is_filled(written: Path) -> None:
     text = fill("".join(f"{{{{ {marker} }}}}\n\n" for marker in markers), written.parents[1], EXAMPLE)
     assert "| 1 | Good is better than bad. | Fig. 1 | **confirmed** | +20 points (+17.5 to +22.5) | no: small |" in text
     assert "| rule | accuracy | paper |" in text
-    assert "| GOOD | 70.0 ± 24.8 % | 75.0 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in text
+    assert "| GOOD | 70.0 ± 24.8 % | 75.00 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in text
     assert "| 0.5 | x\\|y |" in text
     assert "![Curves.](example/curves.svg#only-light)\n![Curves.](example/curves-dark.svg#only-dark)" in text
     assert text.count("*Not run yet.*") == 2

@@ -1,0 +1,57 @@
+"""What the wavelet page says of the paper's setting and of what it would cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from publications.files import read_rows
+from publications.studies import STUDIES
+from publications.wavelet_numbers import EPSILONS, least_epsilon
+from publications.wavelet_setting import SETTING
+
+ROOT = Path(__file__).resolve().parents[2]
+STORED = ROOT / "results" / "papers" / "wavelet-dp-fl"
+PAGE = " ".join((ROOT / "docs" / "papers" / "wavelet-dp-fl.md").read_text("utf-8").split())
+
+
+@pytest.mark.parametrize(("size", "folder"), [("small", ""), ("medium", "medium")])
+def test_epsilons_of_plain_noise_in_the_setting(size: str, folder: str) -> None:
+    rows = [
+        row
+        for row in read_rows(STORED / folder / "sample.csv")
+        if row["data.dataset.name"] == "mnist" and row["training.privacy.mechanism"] == "gaussian"
+    ]
+    found = {row["training.privacy.noise_multiplier"]: float(row["epsilon_published"]) for row in rows}
+    (setting,) = (one for one in SETTING if one.name.startswith("ε of DP-SGD"))
+    assert setting.ours[size] == ", ".join(f"{found[sigma]:.3g}" for sigma in EPSILONS["mnist"])
+    assert setting.paper == ", ".join(f"{stated:g}" for stated in EPSILONS["mnist"].values())
+
+
+def test_what_the_stated_training_costs() -> None:
+    mnist, cifar = ([least_epsilon(float(sigma), samples) for sigma in EPSILONS["mnist"]] for samples in (600, 500))
+    told = [f"{one:.3g}" for one in (*mnist, *cifar)]
+    assert "cost {}, {} and {} on MNIST and {}, {} and {} on CIFAR-10, and larger".format(*told) in PAGE
+    seldom = [least_epsilon(float(sigma), share=0.05) for sigma in EPSILONS["mnist"]]
+    assert "such batches cost {:.3g}, {:.3g} and {:.3g} on MNIST".format(*seldom) in PAGE
+    assert all(0.95 < cost / stated < 1.2 for cost, stated in zip(seldom, EPSILONS["mnist"].values(), strict=True))
+    larger = [least_epsilon(float(sigma), batch=20, share=0.01) for sigma in EPSILONS["mnist"]]
+    assert all(cost > 2 * stated for cost, stated in zip(larger, EPSILONS["mnist"].values(), strict=True))
+    assert "batches of 20 samples more than that already at 1 %" in PAGE
+
+
+def test_what_larger_sizes_would_take() -> None:
+    def seconds(study: str) -> list[float]:
+        return [float(row["seconds"]) for row in read_rows(STORED / "medium" / f"{study}.runs.csv")]
+
+    again = 2 * sum(seconds("optimizers") + seconds("median")) / 3600
+    assert 10.5 <= again < 11.5 and "two more would take some eleven hours of a core" in PAGE
+    sample = seconds("sample")
+    assert 570 <= sum(sample) / len(sample) < 630 and "a run of DP-SGD takes some ten minutes of a core" in PAGE
+
+    full = yaml.safe_load((STUDIES / "wavelet-dp-fl" / "base.yaml").read_text("utf-8"))
+    medium = yaml.safe_load((STUDIES / "wavelet-dp-fl" / "medium" / "sample.yaml").read_text("utf-8"))["set"]
+    assert full["rounds"] * full["training"]["epochs"] == 150 * medium["rounds"] * medium["training.epochs"]
+    assert not (STORED / "full").exists() and "it has not run" in PAGE
