@@ -22,7 +22,7 @@ from publications.sweep_keys import (
     TAU,
     WORDS,
 )
-from publications.tuning import Sweep, TunedMethod
+from publications.tuning import SEEDS, Sweep, TunedMethod
 from publications.wavelet_sweeps import (
     client_rates,
     equal_epsilon,
@@ -48,8 +48,11 @@ def _adult(kind: str, size: Size) -> Sweep:
     }[size][kind]
     start = {LR: rate, BATCH: batches[0] if kind == "logistic" else batches[1], CLIP: 1.0}
     # Where most gradients are clipped a step is the rate times C: the two values of C halve the distance of the rates.
-    # At the paper's own division logistic regression trains best, and least stably, at rates from 8 on.
-    rates = (0.5, 2.0, 8.0, 16.0, 32.0, 64.0) if (kind, size) == ("logistic", "full") else (0.5, 2.0, 8.0, 32.0)
+    # At the paper's own division logistic regression trains best, and least stably, at rates from 8 on: with three seeds
+    # a rate won that diverges with others.
+    unstable = (kind, size) == ("logistic", "full")
+    rates = (0.5, 2.0, 8.0, 16.0, 32.0, 64.0) if unstable else (0.5, 2.0, 8.0, 32.0)
+    seeds = tuple(range(1001, 1007)) if unstable else SEEDS
     clips = (0.5, 1.0)
     grid = {LR: rates, BATCH: batches, CLIP: clips}
     accounted: dict[str, Any] = {"epsilon": 10.0, "target": "accounted"}
@@ -63,7 +66,9 @@ def _adult(kind: str, size: Size) -> Sweep:
     words = {"logistic": "Logistic regression", "network": "Network of three layers"}[kind]
     title = f"{words} at equal accounted ε = 10"
     budget = len(rates) * len(batches) * len(clips)
-    return Sweep(kind, title, size, f"against-dp-sgd-{kind}", budget, methods, {"evaluate.every": 5}, WORDS)
+    return Sweep(
+        kind, title, size, f"against-dp-sgd-{kind}", budget, methods, {"evaluate.every": 5}, WORDS, seeds=seeds
+    )
 
 
 # --- clipping by several objectives ------------------------------------------------------------------------------
