@@ -48,7 +48,7 @@ def _adult(kind: str, size: Size) -> Sweep:
     }[size][kind]
     start = {LR: rate, BATCH: batches[0] if kind == "logistic" else batches[1], CLIP: 1.0}
     # Where most gradients are clipped a step is the rate times C: the two values of C halve the distance of the rates.
-    # At the paper's own division logistic regression trains best, and least stably, at rates from 8 on: with three seeds
+    # At the paper's own division logistic regression trains best, and least stably, at rates from 8 on: with 3 seeds
     # a rate won that diverges with others.
     unstable = (kind, size) == ("logistic", "full")
     rates = (0.5, 2.0, 8.0, 16.0, 32.0, 64.0) if unstable else (0.5, 2.0, 8.0, 32.0)
