@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
-from publications.claims import Comparison, Verdict, at_each, greater, verdict, weigh
+from publications.claims import Comparison, Outcome, Verdict, at_each, greater, verdict, weigh
 from publications.effects import Difference, Level, ratio
 from publications.ota_points import (
     ALGORITHMS,
@@ -77,6 +78,22 @@ def _at_norm(first: str, other: str, norm: float) -> _Pairs:
     if norm == 1.0:
         return [(f"ε = {pair[0]}", alone(first, pair), alone(other, pair)) for pair in PAIRS]
     return [(f"ε = {PAIRS[0][0]}", clipped(first, norm), clipped(other, norm))]
+
+
+def at_one_clip_norm(check: Callable[[Tables], Verdict]) -> Callable[[Tables], Verdict]:
+    """A check that decides nothing about algorithms, as one τ has run, which the paper does not state.
+
+    Where several have run, without a jammer, the order of the three depends on it.
+    """
+
+    def judged(tables: Tables) -> Verdict:
+        found = check(tables)
+        if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
+            return found
+        told = "τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ; at it: "
+        return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
+
+    return judged
 
 
 def over_baseline(metric: str = METRIC) -> Callable[[Tables], Verdict]:

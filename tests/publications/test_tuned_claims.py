@@ -21,6 +21,7 @@ from publications.tuning_runs import tuned_point
 ZCDP = ("zcdp-secure-aggregation", "full", ("paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"))
 MECHANISM, SIGMA = "training.privacy.mechanism", "training.privacy.noise_multiplier"
 AIR = ("ota-cross-layer-dp", "small", ("FedProx", "FedAvg"))
+WAVELET = ("wavelet-dp-fl", "small", ("wavelet, weighted", "wavelet, coefficients clipped"))
 MOO = ("moo-adaptive-clipping", "small", ("tempered sigmoid", "DP-SGD"))
 
 
@@ -28,12 +29,12 @@ MOO = ("moo-adaptive-clipping", "small", ("tempered sigmoid", "DP-SGD"))
     ("compared", "sweep", "lead", "outcome"),
     [
         (ZCDP, "network", 0.02, Outcome.CONFIRMED),
-        (ZCDP, "logistic", 0.02, Outcome.UNDECIDED),  # DP-SGD's learning rate won at the end of its grid
-        (ZCDP, "logistic", -0.02, Outcome.CONTRADICTED),  # the scheme's did not
+        (WAVELET, "sample", 0.02, Outcome.UNDECIDED),  # the learning rate of clipped coefficients won at an end
+        (WAVELET, "sample", -0.02, Outcome.CONTRADICTED),  # that of the weighted form did not
         (MOO, "clipping", 0.02, Outcome.CONFIRMED),  # DP-SGD's is inside
         (MOO, "clipping", -0.02, Outcome.UNDECIDED),  # that of tempered sigmoids at an end
-        (AIR, "algorithms", 0.02, Outcome.UNDECIDED),  # τ of both
-        (AIR, "algorithms", -0.02, Outcome.UNDECIDED),
+        (AIR, "algorithms", 0.02, Outcome.CONFIRMED),
+        (AIR, "algorithms", -0.02, Outcome.CONTRADICTED),
     ],
 )
 def test_no_lead_is_decided_over_a_setting_at_an_end_of_its_grid(
