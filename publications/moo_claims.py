@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from publications.claims import Claim, Outcome, Verdict, not_tested, off_by, same, weigh
@@ -41,6 +41,7 @@ from publications.moo_tuned import (
     chosen_rates,
 )
 from publications.tables import Tables
+from publications.tuned_claims import chosen_words
 
 Check = Callable[[Tables], Verdict]
 
@@ -78,25 +79,18 @@ def qualified(check: Check, *methods: Method, compares: bool = True, beside: Cla
         other = [one for one in OTHER_RATES if one[0] in methods and has_run(tables, one[0])]
         own = ", ".join(f"{name} {rate:g}" for _, name, rate in other)
         apart = f" ({own})" if own else ""
-        told.append("" if decides else f"learning rate {RATE:g}{apart}, {_tuned_words(rates)}")
+        told.append("" if decides else f"learning rate {RATE:g}{apart}, {chosen_words(rates)}")
         found = replace(found, effect=replace(found.effect, name="; ".join(one for one in told if one)))
         if decides or not compares:
             return found
         reason = (
-            f"the learning rate is {RATE:g} for all{apart}, {_tuned_words(rates)}, so that nothing is decided about "
+            f"the learning rate is {RATE:g} for all{apart}, {chosen_words(rates)}, so that nothing is decided about "
             f"the methods; at it: {found.reason}"
         )
         beside_words = f"; judged below: “{beside.text.rstrip('.')}”" if beside else ""
         return replace(found, outcome=Outcome.UNDECIDED, reason=reason + beside_words)
 
     return judged
-
-
-def _tuned_words(rates: Sequence[float]) -> str:
-    if not rates:
-        return "not tuned at this size"
-    ends = dict.fromkeys(f"{rate:g}" for rate in (min(rates), max(rates)))
-    return f"and tuning chose {' to '.join(ends)}"
 
 
 def over(first: Method, second: Method, beside: Claim | None = None) -> Check:

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level, MissingRuns
-from publications.studies import Point, Size
+from publications.studies import STUDIES, Point, Size
 from publications.sweep_keys import LR, NORM_RATE, TAU, WORDS
 from publications.sweeps import SWEEPS, find_sweep
 from publications.tables import StudyTable, Tables, value_of
 from publications.tuning import Sweep, TunedMethod, at_the_edge, value_in
 from publications.tuning_runs import tuned_point
+from wirelessfl.study import load_study
 
 
 def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Callable[[Tables], Verdict]:
@@ -75,6 +76,43 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
         return found
 
     return judged
+
+
+def decided_between_rates(
+    paper: str, study: str, sweep: str, methods: Sequence[str], check: Callable[[Tables], Verdict]
+) -> Callable[[Tables], Verdict]:
+    """A check on methods at one learning rate that decides nothing where tuning chose only larger or only smaller ones.
+
+    Args:
+        paper: Name of the paper, which does not state the rate.
+        study: Name of the study, all of whose runs have the rate.
+        sweep: Name of the sweep that tuned the methods beside it.
+        methods: What the sweep calls those that are compared.
+        check: Gives the effect at the rate of the study, which stays.
+    """
+
+    def judged(tables: Tables) -> Verdict:
+        found, size = check(tables), tables.about["size"]
+        if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
+            return found
+        (rate,) = {
+            run.scenario.training.optimizer.lr for run in load_study(STUDIES / paper / size / f"{study}.yaml").runs
+        }
+        chosen = [float(tuned_point(paper, sweep, size, one)[LR]) for one in methods]
+        if min(chosen) <= rate <= max(chosen):
+            return found
+        told = f"the learning rate is {rate:g} for all, {chosen_words(chosen)}, so that nothing is decided about the"
+        return replace(found, outcome=Outcome.UNDECIDED, reason=f"{told} methods; at it: {found.reason}")
+
+    return judged
+
+
+def chosen_words(rates: Sequence[float]) -> str:
+    """Which learning rates tuning chose in a size, if any, in words."""
+    if not rates:
+        return "not tuned at this size"
+    ends = dict.fromkeys(f"{rate:g}" for rate in (min(rates), max(rates)))
+    return f"and tuning chose {' to '.join(ends)}"
 
 
 def _rates_at_an_end(sweep: Sweep, table: StudyTable) -> list[str]:

@@ -11,8 +11,8 @@ from publications.claims import Claim, Verdict, scale_of, weigh
 from publications.effects import Level
 from publications.studies import Point
 from publications.tables import Tables
-from publications.tuned_claims import ahead_when_tuned
-from publications.zcdp_curves import CURVE_CLAIMS
+from publications.tuned_claims import ahead_when_tuned, decided_between_rates
+from publications.zcdp_curves import CURVE_CLAIMS, larger_gradient_norms
 from publications.zcdp_points import (
     EPSILONS,
     PAPER_LEVELS,
@@ -34,6 +34,9 @@ NAMES: Mapping[str, str] = {"logistic": "Logistic regression", "network": "Netwo
 """How claims begin; short, so that a picture has room for the rest."""
 
 SIZE = "size"
+PAPER = "zcdp-secure-aggregation"
+TUNED_BASELINES = ("DP-SGD shuffled", "DP-SGD Poisson")
+"""What the sweeps call the methods beside the scheme; the first is the paper's own."""
 EARLY = "early_accuracy"
 MASKED, PLAIN = "secure_aggregation", "ideal"
 
@@ -47,6 +50,11 @@ def _levels(pairs: Pairs, metric: str, tables: Tables) -> list[Level]:
 def _differences(pairs: Pairs, metric: str = "test_accuracy") -> Callable[[Tables], Verdict]:
     """A check that the first exceeds the second on average over the pairs."""
     return lambda tables: weigh({"": _levels(pairs, metric, tables)}, 0.0, scale_of(metric))
+
+
+def _gradient_norms(pairs: Pairs) -> Callable[[Tables], Verdict]:
+    """A check that the gradient norm ends larger at the first than at the second on average over the pairs."""
+    return lambda tables: larger_gradient_norms(pairs(str(tables.about[SIZE])), tables)
 
 
 def _always(pairs: Pairs) -> Callable[[Tables], Verdict]:
@@ -113,16 +121,23 @@ def _turned(pairs: Pairs) -> Pairs:
     return lambda size: [(name, second, first) for name, first, second in pairs(size)]
 
 
+_SIMILAR = "VII-B, similar trends"
+"""Where the paper speaks of the network's loss at all; Fig. 4 shows its gradient norm."""
+
+
 def _claims_on(kind: str) -> tuple[Claim, ...]:
     """What the paper says of one kind of model."""
     who, at = NAMES[kind], 0 if kind == "logistic" else 1
     convergence, against, trade_off = (f"VII-{part}, Fig. {one + at}" for part, one in (("B", 3), ("C", 5), ("D", 7)))
     noise, steps, ours = partial(_more_noise, kind), partial(_more_steps, kind), partial(_methods, kind, 0, 1)
-    once = "at ε = 10 and one learning rate"
+    at_one_rate = partial(
+        decided_between_rates, PAPER, f"against-dp-sgd-{kind}", kind, ("paper's scheme", *TUNED_BASELINES[:1])
+    )
+    once, loss = "at ε = 10 and one learning rate", convergence if kind == "logistic" else _SIMILAR
     return (
         Claim(
             f"{who}: a larger σ leaves a larger loss (in the paper's range).",
-            convergence,
+            loss,
             _differences(noise, "test_loss"),
         ),
         Claim(
@@ -137,15 +152,15 @@ def _claims_on(kind: str) -> tuple[Claim, ...]:
         ),
         Claim(
             f"{who}: a larger τ ends at a larger loss (mean over the paper's σ).",
-            convergence,
+            loss,
             _differences(steps, "test_loss"),
         ),
-        Claim(f"{who}: {once} the scheme is faster than DP-SGD.", against, _differences(ours, EARLY)),
-        Claim(f"{who}: {once} the scheme ends more accurate than DP-SGD.", against, _differences(ours)),
+        Claim(f"{who}: {once} the scheme is faster than DP-SGD.", against, at_one_rate(_differences(ours, EARLY))),
+        Claim(f"{who}: {once} the scheme ends more accurate than DP-SGD.", against, at_one_rate(_differences(ours))),
         Claim(
             f"{who}: {once} its loss is lower than that of DP-SGD.",
             against if kind == "logistic" else "VII-C, similar trend",
-            _differences(_turned(ours), "test_loss"),
+            at_one_rate(_differences(_turned(ours), "test_loss")),
         ),
         Claim(f"{who}: a larger ε gives a higher accuracy.", trade_off, _differences(partial(_larger_epsilon, kind))),
         Claim(
@@ -156,18 +171,34 @@ def _claims_on(kind: str) -> tuple[Claim, ...]:
     )
 
 
+_GRADIENT_CLAIMS = (
+    Claim(
+        "Network: a larger σ leaves a larger gradient norm at the end (in the paper's range).",
+        "VII-B, Fig. 4, similar trends",
+        _gradient_norms(partial(_more_noise, "network")),
+    ),
+    Claim(
+        "Network: a larger τ ends at a larger gradient norm (mean over the paper's σ).",
+        "VII-B, Fig. 4, similar trends",
+        _gradient_norms(partial(_more_steps, "network")),
+    ),
+)
+"""What Fig. 4 shows in place of the loss."""
+
+
 def _claim_of_ours(kind: str) -> Claim:
     """What is left of the scheme's advantage at equal accounted ε, with methods that are tuned alike."""
     return Claim(
         f"{NAMES[kind]}: all tuned alike, at equal accounted ε = 10, the scheme is more accurate than DP-SGD.",
         "this page",
-        ahead_when_tuned("zcdp-secure-aggregation", kind, "paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"),
+        ahead_when_tuned(PAPER, kind, "paper's scheme", *TUNED_BASELINES),
     )
 
 
 CLAIMS = (
     *_claims_on("logistic"),
     *_claims_on("network"),
+    *_GRADIENT_CLAIMS,
     *CURVE_CLAIMS,
     THEOREM_1_CLAIM,
     _claim_of_ours("logistic"),

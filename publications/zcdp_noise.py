@@ -8,7 +8,10 @@ from typing import Any
 from publications.paper import PaperTable
 from publications.tables import Tables
 from publications.texts import epsilon
-from publications.zcdp_points import KINDS, LEVELS, NOISE, PAPER_LEVELS, convergence_point
+from publications.zcdp_points import CHOSEN, DELTA, KINDS, LEVELS, NOISE, PAPER_LEVELS, convergence_point
+from wirelessfl.privacy import zcdp_epsilon, zcdp_rho
+
+MASKED_COLUMN = f"ε published, with masks (r = {CHOSEN})"
 
 
 def _points(tables: Tables) -> Iterator[tuple[str, float, list[float]]]:
@@ -21,6 +24,11 @@ def _points(tables: Tables) -> Iterator[tuple[str, float, list[float]]]:
 def _times(kind: str, noise: float) -> str:
     """σ as a multiple of the paper's largest."""
     return f"{noise / PAPER_LEVELS[kind][0][1]:g}"
+
+
+def masked_epsilon(plain: float) -> float:
+    """ε that Theorem 1 publishes with masks, from that without (r = 1): its ρ is divided by the devices of a round."""
+    return float(zcdp_epsilon(float(zcdp_rho(plain, DELTA)) / CHOSEN, DELTA))
 
 
 def noise_rows(tables: Tables) -> list[dict[str, Any]]:
@@ -42,6 +50,7 @@ def noise_rows(tables: Tables) -> list[dict[str, Any]]:
                         "σ": f"{noise:g}",
                         "times the paper's largest σ": _times(kind, noise),
                         "ε published": epsilon(told[0]),
+                        MASKED_COLUMN: epsilon(masked_epsilon(told[0])),
                         "ε accounted": epsilon(told[1]),
                         "σ of the comparison": f"{least:g}",
                         "accuracy": tables.difference(there, base).text(),

@@ -22,7 +22,7 @@ DELTA, DEVICES, CHOSEN = 1e-4, 16, 10
 
 
 def theorem_1_noise(epsilon: float, rounds: int, steps: int, batch: int, samples: int, hidden_by: int) -> float:
-    """σ at which Theorem 1 gives ε for C = T r/n participations, to five digits: σ² = 2 C τ/(hidden_by · n_i γ ρ)."""
+    """σ at which Theorem 1 gives ε for C = T r/n participations, to five digits: σ² = 2 C τ/(hidden_by · m γ ρ)."""
     spent = 2 * rounds * CHOSEN / DEVICES * steps / (hidden_by * samples * batch)
     return float(f"{np.sqrt(spent / float(zcdp_rho(epsilon, DELTA))):.5g}")
 

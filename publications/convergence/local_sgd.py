@@ -1,6 +1,6 @@
 r"""Theorem 2 of the zCDP paper (Hu, Guo, Gong 2020): local SGD with noise, r of n devices a round.
 
-The theorem bounds the mean of E‖∇f‖² over the K = T τ iterations. **As printed it does not hold**, for three reasons:
+The theorem bounds the mean of E‖∇f‖² over the K = T τ iterations. **As printed it does not hold**:
 
 1. *A factor of two.* B_k contains η L (d σ²/r + β²/γ); from there to eq. (23) the term is halved. With
    f(x) = L x²/2, one device and τ = 1, E x² settles at η v/(L (2 − η L)), hence E‖∇f‖² at η L v/(2 − η L), which is
@@ -10,6 +10,9 @@ The theorem bounds the mean of E‖∇f‖² over the K = T τ iterations. **As 
    devices differ. With f_1 = (x − 1)²/2, f_2 = (x + 1)²/2, r = 1 of n = 2, no noise and τ = 1, E x² settles at
    η/(2 − η) > 0, whereas the bound falls to 0 with K.
 3. *The chosen devices stay the same for τ steps*, so θ̂ depends on Ω for s > 0 and Lemma 7 cannot be applied there.
+4. *A factor of four.* Before its squared gradients Lemma 8 has 4 s η² (2 (n − r)² + n²)/n³, and B_k s η² L² times the
+   same fraction. As s Σ_{h<s}, summed over s < τ, holds each gradient τ²/2 times at most, the last step needs
+   5 η L + 6 τ² η² L² ≤ 1 with the factor in it, and not 5 η L + 3 τ² η² L² ≤ 1.
 
 `local_sgd_bound` is what can be proven, for the models θ^t that devices receive. Let ζ² ≥ (1/n) Σ ‖∇f_i − ∇f‖²,
 v = d σ² + β²/γ, and ζ_r² = (n − r)/(r (n − 1)) ζ² the variance of a mean over r of n devices. A round moves x by −η Δ,

@@ -15,7 +15,7 @@ from publications.studies import STUDIES, Size
 from publications.sweep_keys import LR
 from publications.sweeps import SWEEPS
 from publications.tables import RunRow, StudyTable, Tables, value_of
-from publications.tuned_claims import ahead_when_tuned, decided_where_tuned
+from publications.tuned_claims import ahead_when_tuned, decided_between_rates, decided_where_tuned
 from publications.tuning_runs import tuned_point
 
 ZCDP = ("zcdp-secure-aggregation", "full", ("paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"))
@@ -123,3 +123,33 @@ def test_a_study_that_does_not_follow_its_sweep_is_refused() -> None:
     alike = [replace(run, point={key: run.point[key] for key in (SIGMA, LR)}) for run in runs]
     with pytest.raises(ValueError, match="does not tell wavelet, z = 1 from another method"):
         judged_clipped(alike)
+
+
+@pytest.mark.parametrize(
+    ("rates", "outcome"),
+    [
+        ((2, 8), Outcome.CONFIRMED),
+        ((0.5, 8), Outcome.CONFIRMED),
+        ((8, 8), Outcome.UNDECIDED),
+        ((0.5, 1), Outcome.UNDECIDED),
+    ],
+)
+def test_one_rate_decides_between_those_that_tuning_chose_alone(
+    rates: tuple[float, float], outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network of the zCDP paper trains with the rate 2."""
+    chosen = dict(zip(("scheme", "baseline"), rates, strict=True))
+    monkeypatch.setattr("publications.tuned_claims.tuned_point", lambda paper, sweep, size, name: {LR: chosen[name]})
+    paper, methods = "zcdp-secure-aggregation", tuple(chosen)
+
+    def judged(holds: bool) -> Verdict:
+        given = verdict(holds, "1 point", "sure")
+        check = decided_between_rates(paper, "against-dp-sgd-network", "network", methods, lambda tables: given)
+        return check(Tables({"size": "full"}, {}))
+
+    assert judged(True).outcome is outcome
+    assert judged(False).outcome is (Outcome.CONTRADICTED if outcome is Outcome.CONFIRMED else outcome)
+    if outcome is Outcome.UNDECIDED:
+        told = dict.fromkeys(f"{rate:g}" for rate in rates)
+        assert f"is 2 for all, and tuning chose {' to '.join(told)}, so" in judged(True).reason
+        assert judged(True).reason.endswith("at it: sure")

@@ -352,8 +352,8 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
         ),
     }.items():
         for data, told in zip(DATASETS, shapes, strict=False):
-            ours, papers = zip(*beside(over, data), strict=True)
-            assert told.format(min(ours), max(ours), min(papers), max(papers)) in text
+            here, stated_there = zip(*beside(over, data), strict=True)
+            assert told.format(min(here), max(here), min(stated_there), max(stated_there)) in text
         stated = [paper for data in DATASETS[:2] for _, paper in beside(over, data)]
         ends = {"DP-FedAvg": (3.64, 27.3), "Dyn-DP-FedAvg": (1.21, 4.93)}[over]
         assert (min(stated), max(stated)) == ends

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from publications.files import read_rows
-from publications.studies import STUDIES
+from publications.studies import STUDIES, Size
 from publications.wavelet_numbers import EPSILONS, least_epsilon
 from publications.wavelet_setting import SETTING
 
@@ -18,7 +18,7 @@ PAGE = " ".join((ROOT / "docs" / "papers" / "wavelet-dp-fl.md").read_text("utf-8
 
 
 @pytest.mark.parametrize(("size", "folder"), [("small", ""), ("medium", "medium")])
-def test_epsilons_of_plain_noise_in_the_setting(size: str, folder: str) -> None:
+def test_epsilons_of_plain_noise_in_the_setting(size: Size, folder: str) -> None:
     rows = [
         row
         for row in read_rows(STORED / folder / "sample.csv")

@@ -71,6 +71,15 @@ def test_the_rate_does_not_follow_from_eq_14() -> None:
     assert "2.5 at K and 52 at 100 K" in found.numbers
 
 
+@pytest.mark.parametrize("steps", [2, 5, 40])
+def test_the_factor_of_four_between_lemma_8_and_b_k(steps: int) -> None:
+    """With it Σ_s 4 s Σ_{h<s} weighs the first gradient of a round by 2 τ (τ − 1), which times 3 is at most 6 τ²."""
+    weights = [sum(4 * s for s in range(h + 1, steps)) for h in range(steps)]
+    assert max(weights) == 2 * steps * (steps - 1)
+    assert max(weights) > steps**2 or steps == 2  # what eq. (23) has
+    assert 3 * max(weights) <= 6 * steps**2
+
+
 def test_table_and_picture() -> None:
     rows = upload_rows()
     assert [(row["m = γ"], row["τ"], row["it moves by"]) for row in rows[:2]] == [(2, 1, "1 ηG"), (2, 2, "3 ηG")]
