@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from publications.page import claim_rows, remake_page, stored_text, write_page
 from publications.paper import Paper
 from publications.results import largest, read_results, read_tables, size_folder, stored_tables
 from publications.runner import Request, collect_paper, run_paper
+from publications.stored import MOST_SECONDS, draw, drawn_text, foreign_trials, is_short, stored_runs, stored_trials
 from publications.studies import SIZES, Size
 from publications.texts import table_for_people
 from publications.tuning_command import tune_paper
@@ -196,15 +198,20 @@ def table(name: str, out: Path) -> None:
 
 @command.command()
 @click.argument("name", required=False)
-@click.option("--size", type=click.Choice(SIZES), help="Only this size [all that have results; runs of the smallest].")
-@click.option("--sample", type=click.IntRange(min=1), help="Also re-run so many runs, drawn from all studies.")
+@click.option("--size", type=click.Choice(SIZES), help="Only this size [all that have results].")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Also re-run so many runs and tuning trials, drawn evenly; without --size those of at most "
+    f"{MOST_SECONDS:g} s.",
+)
 @out_option
 def check(name: str | None, size: Size | None, sample: int | None, out: Path) -> None:
     """Check the results of the paper NAME, or of all papers: what follows from the runs, and runs against new ones.
 
-    A run that comes out differently in the last digit of any number ends with exit code 4. Another version of torch,
-    another processor or a GPU rounds differently: a run that was recorded with one is then compared within 1 %, and the
-    line says so.
+    A run that comes out differently in the last digit of any number ends with exit code 4. Another version of torch or
+    of wirelessfl, another processor or a GPU rounds differently: what was learnt is then compared within a limit that
+    the line says, and everything else to nine digits.
     """
     found = []
     for paper in [find_paper(name)] if name else PAPERS.values():
@@ -224,11 +231,24 @@ def _check(paper: Paper, size: Size | None, sample: int | None, out: Path) -> li
         if size in (None, one):
             found += check_page(paper, tables, size_folder(out, paper, one))
     if sample is not None:
-        drawn: Size = size if size is not None else next(iter(results))
-        stored = read_tables(paper, size_folder(out, paper, drawn), unfinished=True)
-        with tempfile.TemporaryDirectory() as place:
-            found += check_runs(paper, stored, sample, Path(place), lambda line: click.echo(f"{paper.name}, {line}"))
+        sizes = tuple(results) if size is None else (size,)
+        found += _check_sample(paper, sizes, size is not None, sample, out)
     return found
+
+
+def _check_sample(paper: Paper, sizes: Sequence[Size], long: bool, sample: int, out: Path) -> list[str]:
+    """Differences of runs and trials that are drawn from some sizes, long ones among them or not."""
+    there, found = [], []
+    for size in sizes:
+        folder = size_folder(out, paper, size)
+        there += [*stored_runs(paper, read_tables(paper, folder, unfinished=True))]
+        there += [*stored_trials(paper, size, folder)]
+        found += [f"{size}, {line}" for line in foreign_trials(paper, size, folder)]
+    allowed = [one for one in there if long or is_short(one)]
+    chosen = draw(allowed, sample)
+    click.echo(f"{paper.name}: {drawn_text(chosen, allowed, there, sizes)}")
+    with tempfile.TemporaryDirectory() as place:
+        return found + check_runs(chosen, Path(place), lambda line: click.echo(f"{paper.name}, {line}"))
 
 
 def _print(paper: Paper, out: Path) -> None:

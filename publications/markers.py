@@ -28,10 +28,11 @@ from typing import NamedTuple
 
 from publications.catalogue import PAPERS
 from publications.claims import Outcome
+from publications.costs import cost_rows, left_to_run, no_cost, total_cost, uncommitted_text
 from publications.files import read_rows
 from publications.page import CLAIMS, claim_table, origin_text, stored_text
 from publications.paper import Paper
-from publications.parts import cost_rows, coverage_rows, left_to_run, no_cost, setting_rows, total_cost
+from publications.parts import coverage_rows, setting_rows
 from publications.results import Judgement, Results, judge_all, largest, read_results, size_folder
 from publications.studies import SIZES, PaperStudy, Size
 from publications.tables import StudyTable, Tables
@@ -225,7 +226,9 @@ def _about(shown: Shown) -> list[str]:
         about = tables.about
         seeds = sorted({len(seeds) for seeds in about["seeds"].values()})
         count = " or ".join(str(number) for number in seeds)
-        lines += [f"Size `{size}`: {count} seeds a point, {stored_text(tables)}; {origin_text(tables)}.", ""]
+        apart = uncommitted_text(shown.paper, tables, shown.root)
+        told = f"Size `{size}`: {count} seeds a point, {stored_text(tables)}; {origin_text(tables)}."
+        lines += [f"{told} {apart}".rstrip(), ""]
     commands = [f"$ {tables.about['command']}" for tables in shown.results.values()]
     return [*lines, "Re-create it with", "", "```console", *commands, "```"]
 
@@ -248,7 +251,7 @@ def _all_costs(root: Path) -> list[str]:
             for size in SIZES:
                 tables = results.get(size)
                 if tables is not None:
-                    told = {**total_cost(tables), "not run": left_to_run(tables)}
+                    told = {**total_cost(paper, tables, root), "not run": left_to_run(tables)}
                 elif paper.studies_in(size):
                     told = no_cost(paper, size)
                 else:
@@ -263,7 +266,7 @@ _FILLERS: dict[str, Callable[[Shown], list[str]]] = {
     "figure": _figure,
     "setting": _setting,
     "coverage": _coverage,
-    "cost": lambda shown: markdown(list(cost_rows(shown.results))),
+    "cost": lambda shown: markdown(list(cost_rows(shown.paper, shown.results, shown.root))),
     "tuning": _tuning,
     "audits": _audits,
     "about": _about,

@@ -1,21 +1,14 @@
-"""Parts of a page that follow from declarations and study files: settings, coverage, and what runs cost."""
+"""Parts of a page that follow from declarations and study files: settings and coverage."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from publications.catalogue import find_paper, study_file
 from publications.paper import Paper, Setting
-from publications.results import Results
 from publications.studies import SIZES, Size
-from publications.tables import Tables, value_of
-from publications.texts import duration
+from publications.tables import value_of
 from wirelessfl.study import load_study
 
 _MOST = 6
@@ -81,44 +74,3 @@ def coverage_rows(paper: Paper) -> list[dict[str, str]]:
         }
         for one in paper.coverage
     ]
-
-
-def cost_rows(results: Results) -> Iterator[dict[str, str]]:
-    """What took how long on what, a row for each study of each size."""
-    for size, tables in results.items():
-        for name, planned in tables.about["runs"].items():
-            yield {"size": size, "study": name, **_cost(tables, [name], planned)}
-
-
-def total_cost(tables: Tables) -> dict[str, str]:
-    """What a whole size took."""
-    return _cost(tables, list(tables.studies), sum(tables.about["runs"].values()))
-
-
-def left_to_run(tables: Tables) -> str:
-    """The studies of which runs are missing, with their number."""
-    missing = {
-        name: planned - (tables.studies[name].stored if name in tables.studies else 0)
-        for name, planned in tables.about["runs"].items()
-    }
-    return ", ".join(f"{name} ({count})" for name, count in missing.items() if count > 0) or "–"
-
-
-def no_cost(paper: Paper, size: Size) -> dict[str, str]:
-    """The row of a size of which nothing has run."""
-    names = ", ".join(study.name for study in paper.studies_in(size))
-    return {"runs": "none", "a run, median": "not run", "all": "–", "on": "–", "not run": names}
-
-
-def _cost(tables: Tables, names: list[str], planned: int) -> dict[str, str]:
-    studies = [tables.studies[name] for name in names if name in tables.studies]
-    stored = sum(table.stored for table in studies)
-    kept = [run.provenance for table in studies for run in table.runs if not math.isnan(run.provenance.seconds)]
-    times = [one.seconds for one in kept]
-    devices = "; ".join(device for device, _ in Counter(one.where for one in kept).most_common())
-    return {
-        "runs": f"{stored} of {planned}" if stored < planned else str(planned),
-        "a run, median": duration(float(np.median(times))) if times else ("not run" if not stored else "not recorded"),
-        "all": duration(sum(times)) if times else "–",
-        "on": devices or "–",
-    }

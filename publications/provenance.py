@@ -31,6 +31,8 @@ class Provenance:
         device: Device and threads, as ``cpu, 1 thread``.
         processor: Kind of the processor, as `wirelessfl.processor.processor_name` tells it.
         seconds: Wall time of all rounds.
+        chunk: Clients that are trained at once: sums of other blocks round differently, and each machine measures which
+            it takes.
     """
 
     commit: str = ""
@@ -40,6 +42,7 @@ class Provenance:
     device: str = ""
     processor: str = ""
     seconds: float = math.nan
+    chunk: str = ""
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -87,6 +90,7 @@ def provenance_of(trace: Path, seconds: float, commit: str) -> Provenance:
         f"{told['device']}, {threads} thread{'s' if threads > 1 else ''}",
         str(told.get("processor", "")),
         seconds,
+        str(plan.get("chunk") or ""),
     )
 
 

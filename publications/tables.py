@@ -49,7 +49,7 @@ METRICS = (
 ``early_accuracy`` that over the first quarter, ``first_accuracy`` the first evaluated one; ``server_gain``,
 ``effective_noise_std`` and ``jammer_gain`` are means over the rounds, ``jammer_energy`` and ``energy`` sums."""
 
-PROVENANCE = ("commit", "version", "streams", "torch", "device", "processor", "seconds")
+PROVENANCE = ("commit", "version", "streams", "torch", "device", "processor", "chunk", "seconds")
 """Where a run comes from: `publications.provenance.Provenance`."""
 
 FIXED = ("run", "seed", "rounds", *METRICS, *PROVENANCE)

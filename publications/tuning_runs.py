@@ -24,6 +24,8 @@ from wirelessfl.study import StudyDesign, load_study
 
 TUNED = "tuned-"
 """What the names of studies that tuning has written begin with."""
+TOLD = ("validation_accuracy", "validation_loss", "epsilon_accounted")
+"""What is stored of a trial: validation accuracy and loss after the last round, and the accounted ε."""
 
 
 def results_file(folder: Path, sweep: Sweep) -> Path:
@@ -87,15 +89,19 @@ def run_sweep(
                 name,
                 record.levels[0],
                 record.seed,
-                float(last[record.run]["validation_accuracy"]),
-                float(last[record.run]["validation_loss"]),
-                float(last[record.run]["epsilon_accounted"]),
+                *trial_numbers(last[record.run]),
                 record.run,
                 _origin(folder / "runs" / record.run, commits.get(record.run, "")),
             )
             for record in study.complete
         ]
     return trials
+
+
+def trial_numbers(last: Mapping[Any, Any]) -> tuple[float, float, float]:
+    """The numbers of a trial, in the order of `TOLD`, from the last round of its run."""
+    accuracy, loss, epsilon = (float(last[column]) for column in TOLD)
+    return accuracy, loss, epsilon
 
 
 def _origin(place: Path, commit: str) -> Provenance:
@@ -116,9 +122,7 @@ def write_trials(folder: Path, sweep: Sweep, trials: Sequence[Trial]) -> None:
                 "setting": one.setting,
                 **{key: settings[one.method][one.setting].get(key) for key in keys},
                 "seed": one.seed,
-                "validation_accuracy": one.accuracy,
-                "validation_loss": one.loss,
-                "epsilon_accounted": one.epsilon,
+                **dict(zip(TOLD, (one.accuracy, one.loss, one.epsilon), strict=True)),
                 "run": one.run,
                 **asdict(one.provenance),
             }
@@ -134,9 +138,7 @@ def read_trials(folder: Path, sweep: Sweep) -> list[Trial]:
             row["method"],
             int(row["setting"]),
             int(row["seed"]),
-            number(row["validation_accuracy"]),
-            number(row["validation_loss"]),
-            number(row["epsilon_accounted"]),
+            *trial_numbers({column: number(row[column]) for column in TOLD}),
             row["run"],
             read_provenance(row),
         )
