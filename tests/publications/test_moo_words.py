@@ -338,6 +338,12 @@ def test_rates_that_are_not_those_of_all() -> None:
     for study in ("sample", "moo", "moo-private", "tempered", "dynamic", "dynamic-equal", "client", "weighted"):
         for size in PAPER.study(study).sizes:
             assert scenario(study, size).training.optimizer.lr == own.get(study, RATE)
+    for size, rate in (("small", 0.1), ("medium", 0.05), ("full", 0.1)):
+        assert scenario("baseline", size).training.optimizer.lr == rate
+    assert "(DP-FedAvg 0.1, weighted wavelets 1, training without privacy 0.1, in the medium size 0.05)" in TEXT
+    full = scenario("moo", "full")
+    assert (full.clients.count, full.training.epochs, full.training.batch_size) == (100, 1, 60)
+    assert "100, 1 and 60 are ours" in TEXT
 
 
 def test_leads_stand_beside_those_of_section_v_c() -> None:
