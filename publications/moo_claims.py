@@ -51,6 +51,8 @@ RATE = 0.5
 """The learning rate of the methods of every study that is not tuned, but those of `OTHER_RATES`."""
 OTHER_RATES = ((FEDAVG, "DP-FedAvg", 0.1), (WEIGHTED, "weighted wavelets", 1.0))
 """Methods that have a rate of their own, which no sweep tunes."""
+UNTUNED = ((WEIGHTED, "weighted wavelets"), (DYNAMIC_EQUAL, "dynamic DP at equal accounted ε"))
+"""Forms that no sweep has beside those that are tuned."""
 
 
 def qualified(check: Check, *methods: Method, compares: bool = True, beside: Claim | None = None) -> Check:
@@ -79,13 +81,15 @@ def qualified(check: Check, *methods: Method, compares: bool = True, beside: Cla
         other = [one for one in OTHER_RATES if one[0] in methods and has_run(tables, one[0])]
         own = ", ".join(f"{name} {rate:g}" for _, name, rate in other)
         apart = f" ({own})" if own else ""
-        told.append("" if decides else f"learning rate {RATE:g}{apart}, {chosen_words(rates)}")
+        forms = ", ".join(name for method, name in UNTUNED if method in methods and has_run(tables, method))
+        chosen = chosen_words(rates) + (f" (not tuned: {forms})" if rates and forms else "")
+        told.append("" if decides else f"learning rate {RATE:g}{apart}, {chosen}")
         found = replace(found, effect=replace(found.effect, name="; ".join(one for one in told if one)))
         if decides or not compares:
             return found
         reason = (
-            f"the learning rate is {RATE:g} for all{apart}, {chosen_words(rates)}, so that nothing is decided about "
-            f"the methods; at it: {found.reason}"
+            f"the learning rate is {RATE:g} for all{apart}, {chosen}, so that nothing is decided about the methods; at "
+            f"it: {found.reason}"
         )
         beside_words = f"; judged below: “{beside.text.rstrip('.')}”" if beside else ""
         return replace(found, outcome=Outcome.UNDECIDED, reason=reason + beside_words)

@@ -108,12 +108,13 @@ def lead_rows(tables: Tables) -> list[dict[str, Any]]:
                 continue
             least, best = min(leads, key=lambda one: one[0].mean)
             name = next(name for name, methods in METHODS.items() if methods[0] is best)
+            lost = len(diverged_runs(tables, ours, level))
             rows.append(
                 {
                     "data": DATASETS[data],
                     "ε": epsilon,
                     "as stated, points": f"{stated_lead(data, epsilon):+.2f}",
-                    "here": least.text(),
+                    "here": least.text() + (f" ({lost} runs of MOO diverged)" if lost else ""),
                     "over": name,
                 }
             )

@@ -67,8 +67,7 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
         there = [one for one in SWEEPS[paper] if (one.study, one.size) == (study, tables.about["size"])]
         sweeps = [one for one in there if one.reported == 0]
         if not sweeps:
-            told = "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
-            return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
+            return open_untuned(found)
         ends = [name for sweep in sweeps for name in _rates_at_an_end(sweep, tables.study(study))]
         if ends:
             reason = f"{found.reason}; the learning rate of {' and '.join(ends)} won at an end of the grid"
@@ -76,6 +75,14 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
         return found
 
     return judged
+
+
+def open_untuned(found: Verdict) -> Verdict:
+    """The verdict on methods at a learning rate that nobody tuned in the size: nothing is decided about them."""
+    if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
+        return found
+    told = "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
+    return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
 
 
 def decided_between_rates(
@@ -95,11 +102,11 @@ def decided_between_rates(
         found, size = check(tables), tables.about["size"]
         if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
             return found
-        (rate,) = {
-            run.scenario.training.optimizer.lr for run in load_study(STUDIES / paper / size / f"{study}.yaml").runs
-        }
-        chosen = [float(tuned_point(paper, sweep, size, one)[LR]) for one in methods]
-        if min(chosen) <= rate <= max(chosen):
+        design = load_study(STUDIES / paper / size / f"{study}.yaml", tables.about.get("overrides", ()))
+        (rate,) = {run.scenario.training.optimizer.lr for run in design.runs}
+        points = [tuned_point(paper, sweep, size, one) for one in methods]
+        chosen = [float(point[LR]) for point in points if point]
+        if len(chosen) == len(points) and min(chosen) <= rate <= max(chosen):
             return found
         told = f"the learning rate is {rate:g} for all, {chosen_words(chosen)}, so that nothing is decided about the"
         return replace(found, outcome=Outcome.UNDECIDED, reason=f"{told} methods; at it: {found.reason}")

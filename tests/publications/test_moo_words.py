@@ -22,16 +22,18 @@ from publications.moo_methods import (
     MOO_PRIVATE,
     NORM_RATE,
     TEMPERED,
+    TUNED_NAMES,
     WAV,
 )
 from publications.moo_numbers import DATA, EPSILONS, NON_PRIVATE, TABLE_III, stated_lead
+from publications.moo_other_data import OTHER_DATA
 from publications.moo_setting import SETTING
 from publications.moo_table import all_numbers_rows, diverged_runs, lead_rows
 from publications.results import judge_all, read_results
 from publications.studies import SIZES, Size
-from publications.sweep_keys import LR
+from publications.sweep_keys import CLIP, LR
 from publications.sweeps import find_sweep
-from publications.tuning import scores
+from publications.tuning import scores, value_in
 from publications.tuning_runs import read_trials, tuned_point
 from wirelessfl.privacy import Statement
 from wirelessfl.scenario import Scenario
@@ -189,7 +191,7 @@ def test_methods_beside_private_moo_tuned_alike() -> None:
 
     assert f"(+{lead('MOO, private', 'dynamic DP')} points)" in TEXT
     assert f"MOO as published by {lead('tempered sigmoid', 'MOO')} points" in TEXT
-    assert f"at equal accounted ε, by {lead('tempered sigmoid', 'MOO, private')}." in TEXT
+    assert f"at equal accounted ε, by {lead('tempered sigmoid', 'MOO, private')}; as η_C won" in TEXT
     ours = ("tuned-clipping", tuned_point(PAPER.name, "clipping", "medium", "MOO, private"))
     falling: tuple[str, dict[str, str]] = ("falling-rate", {})
     found = tables.difference(ours, falling)
@@ -289,8 +291,12 @@ def test_settings_in_words(size: Size) -> None:
     assert words["training samples"].startswith(f"{one.data.limit or 60_000:,}")
     assert words["accountant"].startswith(str(Statement(delta=1e-5).accountant).upper())
     used = {run.scenario.data.dataset.name for run in load_study(study_file(PAPER, size, PAPER.study("moo"))).runs}
-    beside = "other-data" in words["data sets"]  # what `moo` has not, that study has
-    assert ("CIFAR-10" in words["data sets"]) is ("cifar10" in used or beside)
+    beside = set()
+    if size in PAPER.study(OTHER_DATA).sizes:
+        study = load_study(study_file(PAPER, size, PAPER.study(OTHER_DATA)))
+        beside = {run.scenario.data.dataset.name for run in study.runs}
+        assert f"{OTHER_DATA}" in words["data sets"]
+    assert ("CIFAR-10" in words["data sets"]) is ("cifar10" in used | beside)
 
 
 def test_runs_diverge_or_stay_at_chance() -> None:
@@ -369,3 +375,10 @@ def test_versions_of_the_streams_and_devices() -> None:
     assert on_gpu == {"sample", "moo", "moo-private", "sample-once"}
     minutes = [run.provenance.seconds / 60 for run in RESULTS["full"].study("moo-once").runs]
     assert 40 < sum(minutes) / len(minutes) < 50 and "some 45 minutes of a core" in TEXT
+
+
+def test_a_step_is_the_same_with_what_tuning_chose_in_the_small_size() -> None:
+    points = {name: tuned_point(PAPER.name, "clipping", "small", name) for _, name in TUNED_NAMES}
+    products = {name: float(point[LR]) * float(value_in(point, CLIP)) for name, point in points.items()}
+    assert {name for name, product in products.items() if product != 0.5} == {"dynamic DP"}
+    assert "chose other rates and norms with the same product, 0.5." in TEXT

@@ -72,7 +72,11 @@ def outcomes(tables: Tables) -> dict[str, Outcome]:
 
 @pytest.mark.slow
 def test_verdicts_follow_the_runs(tables: Tables) -> None:
-    found = outcomes(tables)
+    """As in the medium size; in the small one nobody tuned the rates."""
+    found = outcomes(replace(tables, about={**tables.about, "size": "medium"}))
+    small = outcomes(tables)
+    for text in ("DP-SGD-WAV is more accurate than Dyn-DP-SGD.", "DP-FedAvg-WAV is more accurate than DP-FedAvg."):
+        assert small[text] is Outcome.UNDECIDED
     expected = {
         "DP-SGD-WAV is more accurate than DP-SGD at the same noise multiplier.": Outcome.CONFIRMED,
         "DP-SGD-WAV has a lower test loss than DP-SGD at the same noise multiplier.": Outcome.CONFIRMED,
@@ -235,7 +239,9 @@ def test_wavelets_are_held_against_training_without_privacy(tables: Tables, leve
     rows = [RunRow({DATASET: "mnist"}, seed, 10, {"test_accuracy": level + 0.001 * seed}) for seed in SEEDS]
     studies = {**tables.studies, "baseline": StudyTable("baseline", (DATASET,), tuple(rows))}
     claim = next(one for one in WAVELET.claims if "without privacy" in one.text)
-    assert judge(claim, replace(tables, studies=studies)).outcome is outcome
+    there = replace(tables, studies=studies, about={**tables.about, "size": "medium"})
+    assert judge(claim, there).outcome is outcome
+    assert judge(claim, replace(tables, studies=studies)).outcome is Outcome.UNDECIDED  # nobody tuned the small size
     assert judge(claim, tables).outcome is Outcome.NOT_TESTED
 
 
@@ -344,19 +350,16 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
     for over, shapes in {
         "DP-FedAvg": (
             "over DP-FedAvg by {:.1f} to {:.1f} points on MNIST (paper: {:.1f} to {:.0f})",
-            "and {:.1f} to {:.1f} on Fashion-MNIST (13 to 27), over Dyn",
+            "and {:.1f} to {:.1f} on Fashion-MNIST ({:.0f} to {:.0f}), over Dyn",
         ),
         "Dyn-DP-FedAvg": (
-            "over Dyn-DP-FedAvg by {:.1f} to {:.1f} (1.2 to 4.9)",
-            "and {:.1f} to {:.1f} (2.4 to 4.4)",
+            "over Dyn-DP-FedAvg by {:.1f} to {:.1f} ({:.1f} to {:.1f})",
+            "and {:.1f} to {:.1f} ({:.1f} to {:.1f})",
         ),
     }.items():
         for data, told in zip(DATASETS, shapes, strict=False):
             here, stated_there = zip(*beside(over, data), strict=True)
             assert told.format(min(here), max(here), min(stated_there), max(stated_there)) in text
-        stated = [paper for data in DATASETS[:2] for _, paper in beside(over, data)]
-        ends = {"DP-FedAvg": (3.64, 27.3), "Dyn-DP-FedAvg": (1.21, 4.93)}[over]
-        assert (min(stated), max(stated)) == ends
         signs = {ours > 0 for ours, _ in beside(over, "CIFAR-10")}
         assert signs == {True, False} and "they have both signs" in text
     others = max(abs(ours - paper) for ours, paper in beside("DP-SGD", "Fashion-MNIST", "CIFAR-10"))
