@@ -68,7 +68,7 @@ def ordered(first: str, *others: str, metric: str = METRIC, least: float = 0.0) 
         if DRIFT in tables.studies:
             for other, some in zip(others, found.values(), strict=True):
                 some += levels([("20 local epochs", drift(first), drift(other))])
-        return weigh(found, least)
+        return _open_at_one(weigh(found, least))
 
     return check
 
@@ -81,19 +81,16 @@ def _at_norm(first: str, other: str, norm: float) -> _Pairs:
 
 
 def at_one_clip_norm(check: Callable[[Tables], Verdict]) -> Callable[[Tables], Verdict]:
-    """A check that decides nothing about algorithms, as one τ has run, which the paper does not state.
+    """A check that decides nothing about algorithms, as one τ has run, which the paper does not state."""
+    return lambda tables: _open_at_one(check(tables))
 
-    Where several have run, without a jammer, the order of the three depends on it.
-    """
 
-    def judged(tables: Tables) -> Verdict:
-        found = check(tables)
-        if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
-            return found
-        told = "τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ; at it: "
-        return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
-
-    return judged
+def _open_at_one(found: Verdict) -> Verdict:
+    # Where several τ have run, without a jammer in the size `full`, the order of the three depends on it
+    if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
+        return found
+    told = "τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ; at it: "
+    return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
 
 
 def over_baseline(metric: str = METRIC) -> Callable[[Tables], Verdict]:
