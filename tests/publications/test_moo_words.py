@@ -291,11 +291,12 @@ def test_settings_in_words(size: Size) -> None:
     assert words["training samples"].startswith(f"{one.data.limit or 60_000:,}")
     assert words["accountant"].startswith(str(Statement(delta=1e-5).accountant).upper())
     used = {run.scenario.data.dataset.name for run in load_study(study_file(PAPER, size, PAPER.study("moo"))).runs}
-    beside = set()
-    if size in PAPER.study(OTHER_DATA).sizes:
-        study = load_study(study_file(PAPER, size, PAPER.study(OTHER_DATA)))
-        beside = {run.scenario.data.dataset.name for run in study.runs}
-        assert f"{OTHER_DATA}" in words["data sets"]
+    beside: set[str] = set()
+    for data, name in OTHER_DATA.items():
+        if size in PAPER.study(name).sizes:
+            study = load_study(study_file(PAPER, size, PAPER.study(name)))
+            beside |= {run.scenario.data.dataset.name for run in study.runs}
+            assert data in beside and f"in {name}" in words["data sets"]
     assert ("CIFAR-10" in words["data sets"]) is ("cifar10" in used | beside)
 
 
