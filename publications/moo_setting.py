@@ -73,7 +73,7 @@ COVERAGE = (
         "model cnn_mnist, in medium and full; no padding and no stride of the pooling is named: none and 1",
     ),
     Coverage(
-        "Table II", "network for CIFAR-10", "#setting", "model cnn_cifar10, in other-data-cifar10 (medium) and full"
+        "Table II", "network for CIFAR-10", "#setting", "model cnn_cifar10; medium: other-data-cifar10"
     ),
     Coverage(
         "Table III",
