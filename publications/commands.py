@@ -213,15 +213,19 @@ def check(name: str | None, size: Size | None, sample: int | None, out: Path) ->
     of wirelessfl, another processor or a GPU rounds differently: what was learnt is then compared within a limit that
     the line says, and everything else to nine digits.
     """
-    found = []
+    found, compared = [], 0
     for paper in [find_paper(name)] if name else PAPERS.values():
-        found += [f"{paper.name}, {line}" for line in _check(paper, size, sample, out)]
+        lines, runs = _check(paper, size, sample, out)
+        found += [f"{paper.name}, {line}" for line in lines]
+        compared += runs
     if found:
         raise CheckFailed(f"{out}: {len(found)} differences:\n  " + "\n  ".join(found))
-    click.echo(f"{out}: no difference")
+    alone = " of tables and verdicts; no run was compared" if sample is not None and not compared else ""
+    click.echo(f"{out}: no difference{alone}")
 
 
-def _check(paper: Paper, size: Size | None, sample: int | None, out: Path) -> list[str]:
+def _check(paper: Paper, size: Size | None, sample: int | None, out: Path) -> tuple[list[str], int]:
+    """Differences of a paper, and how many runs and trials were made again to find them."""
     results = read_results(paper, out)
     if size is not None and size not in results:
         raise OutputError(f"{size_folder(out, paper, size)}: found no results of {paper.name} in size {size}")
@@ -230,14 +234,15 @@ def _check(paper: Paper, size: Size | None, sample: int | None, out: Path) -> li
     for one, tables in results.items():
         if size in (None, one):
             found += check_page(paper, tables, size_folder(out, paper, one))
-    if sample is not None:
-        sizes = tuple(results) if size is None else (size,)
-        found += _check_sample(paper, sizes, size is not None, sample, out)
-    return found
+    if sample is None:
+        return found, 0
+    sizes = tuple(results) if size is None else (size,)
+    lines, compared = _check_sample(paper, sizes, size is not None, sample, out)
+    return found + lines, compared
 
 
-def _check_sample(paper: Paper, sizes: Sequence[Size], long: bool, sample: int, out: Path) -> list[str]:
-    """Differences of runs and trials that are drawn from some sizes, long ones among them or not."""
+def _check_sample(paper: Paper, sizes: Sequence[Size], long: bool, sample: int, out: Path) -> tuple[list[str], int]:
+    """Differences of runs and trials that are drawn from some sizes, long ones among them or not, and their number."""
     there, found = [], []
     for size in sizes:
         folder = size_folder(out, paper, size)
@@ -248,7 +253,8 @@ def _check_sample(paper: Paper, sizes: Sequence[Size], long: bool, sample: int, 
     chosen = draw(allowed, sample)
     click.echo(f"{paper.name}: {drawn_text(chosen, allowed, there, sizes)}")
     with tempfile.TemporaryDirectory() as place:
-        return found + check_runs(chosen, Path(place), lambda line: click.echo(f"{paper.name}, {line}"))
+        found += check_runs(chosen, Path(place), lambda line: click.echo(f"{paper.name}, {line}"))
+    return found, len(chosen)
 
 
 def _print(paper: Paper, out: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from publications.paper import Paper
 from publications.provenance import Provenance
-from publications.results import Results, size_folder
+from publications.results import Results, read_tables, size_folder
 from publications.studies import Size
 from publications.sweeps import SWEEPS
 from publications.tables import Tables
@@ -22,7 +22,8 @@ from publications.tuning_runs import read_trials
 
 def cost_rows(paper: Paper, results: Results, root: Path) -> Iterator[dict[str, str]]:
     """What took how long on what, a row for each study and each sweep of each size."""
-    for size, tables in results.items():
+    for size in results:
+        tables = _all_runs(paper, size, root)
         for name, planned in tables.about["runs"].items():
             yield {"size": size, "study": name, **_study_cost(tables, [name], planned)}
         for sweep, trials in size_trials(paper, size, root):
@@ -33,9 +34,22 @@ def cost_rows(paper: Paper, results: Results, root: Path) -> Iterator[dict[str, 
 def total_cost(paper: Paper, tables: Tables, root: Path) -> dict[str, str]:
     """What a whole size took, its tuning in a column of its own; commits are those of both."""
     runs, trials = _origins(paper, tables, root)
-    told = _study_cost(tables, list(tables.studies), sum(tables.about["runs"].values()))
-    tuning = f"{len(trials)} trials, {duration(math.fsum(_times(trials)))}" if trials else "–"
-    return {**told, COMMITS: commits_text([*runs, *trials]), "tuning": tuning}
+    stored = _all_runs(paper, tables.about["size"], root)
+    told = _study_cost(stored, list(stored.studies), sum(tables.about["runs"].values()))
+    return {**told, COMMITS: commits_text([*runs, *trials]), "tuning": _tuning_cost(trials)}
+
+
+def _tuning_cost(trials: Sequence[Provenance]) -> str:
+    if not trials:
+        return "–"
+    times = _times(trials)
+    took = duration(math.fsum(times)) if times else "not recorded"
+    return f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}, {took}"
+
+
+def _all_runs(paper: Paper, size: Size, root: Path) -> Tables:
+    """All runs of a size that are stored, those of points of which a seed is missing with them."""
+    return read_tables(paper, size_folder(root, paper, size), unfinished=True)
 
 
 def left_to_run(tables: Tables) -> str:
@@ -66,11 +80,15 @@ COMMITS = "commits"
 
 
 def commits_text(origins: Sequence[Provenance]) -> str:
-    """How many runs were not computed by the source of a noted commit; ``all noted`` where all were."""
+    """How many runs were not computed by the source of one noted commit; ``all noted`` where all were.
+
+    A run counts once: one that two commits share is with later changes if there were any at either.
+    """
     changed = sum("+" in one.commit for one in origins)
+    shared = sum(" to " in one.commit and "+" not in one.commit for one in origins)
     unknown = sum(not one.commit for one in origins)
-    parts = [f"{changed} with later changes" if changed else "", f"{unknown} not noted" if unknown else ""]
-    return ", ".join(part for part in parts if part) or "all noted"
+    counts = {"with later changes": changed, "begun at another": shared, "not noted": unknown}
+    return ", ".join(f"{count} {words}" for words, count in counts.items() if count) or "all noted"
 
 
 def uncommitted_text(paper: Paper, tables: Tables, root: Path) -> str:
@@ -83,21 +101,23 @@ def uncommitted_text(paper: Paper, tables: Tables, root: Path) -> str:
         return ""
     return (
         f"Commits: {'; '.join(parts)}. *With later changes*: files that numbers follow from had changed since the "
-        "commit that is stored (`+`). The table of costs says which studies these are of."
+        "commit that is stored (`+`). *Begun at another*: one commit computed the first rounds, another the last "
+        "(`a to b`). The table of costs says which studies these are of."
     )
 
 
 def _origins(paper: Paper, tables: Tables, root: Path) -> tuple[list[Provenance], list[Provenance]]:
-    """Where the runs of a size come from, and where its trials do."""
-    runs = [run.provenance for table in tables.studies.values() for run in table.runs]
-    trials = [one.provenance for _, found in size_trials(paper, tables.about["size"], root) for one in found]
+    """Where all stored runs of a size come from, and where its trials do."""
+    size: Size = tables.about["size"]
+    runs = [run.provenance for table in _all_runs(paper, size, root).studies.values() for run in table.runs]
+    trials = [one.provenance for _, found in size_trials(paper, size, root) for one in found]
     return runs, trials
 
 
 def _study_cost(tables: Tables, names: Sequence[str], planned: int) -> dict[str, str]:
     studies = [tables.studies[name] for name in names if name in tables.studies]
     origins = [run.provenance for table in studies for run in table.runs]
-    return _cost(origins, sum(table.stored for table in studies), planned)
+    return _cost(origins, len(origins), planned)
 
 
 def _cost(origins: Sequence[Provenance], stored: int, planned: int) -> dict[str, str]:
@@ -105,7 +125,7 @@ def _cost(origins: Sequence[Provenance], stored: int, planned: int) -> dict[str,
     timed = [one for one in origins if not math.isnan(one.seconds)]
     devices = "; ".join(device for device, _ in Counter(one.where for one in timed).most_common())
     return {
-        "runs": f"{stored} of {planned}" if stored < planned else str(planned),
+        "runs": f"{stored} of {planned}" if stored < planned else str(stored),
         "a run, median": duration(float(np.median(times))) if times else ("not run" if not stored else "not recorded"),
         "all": duration(math.fsum(times)) if times else "–",
         "on": devices or "–",

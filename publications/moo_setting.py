@@ -72,9 +72,7 @@ COVERAGE = (
         "#setting",
         "model cnn_mnist, in medium and full; no padding and no stride of the pooling is named: none and 1",
     ),
-    Coverage(
-        "Table II", "network for CIFAR-10", "#setting", "model cnn_cifar10; medium: other-data-cifar10"
-    ),
+    Coverage("Table II", "network for CIFAR-10", "#setting", "model cnn_cifar10; medium: other-data-cifar10"),
     Coverage(
         "Table III",
         "accuracy of six methods, and without privacy",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -23,10 +24,13 @@ from publications.sweeps import SWEEPS
 from publications.tables import LEARNT, METRICS, RunRow, StudyTable, Tables
 from publications.tuning import Sweep
 from publications.tuning_runs import TOLD, read_trials, results_file, trial_numbers, tuning_design
+from wirelessfl.errors import MissingDataError
 from wirelessfl.study import Run, StudyDesign
 
 MOST_SECONDS = 120.0
 """Wall time of the runs, in seconds, that are drawn where no size is named: so that three take a few minutes."""
+USUAL = 10_000
+"""Samples of a test set whose size is not known: those of MNIST."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,16 @@ class Stored:
             plan["compute__chunk"] = int(self.provenance.chunk)
         return self.told(wfl.simulate(self.run.scenario, folder, pictures=False, **plan, **changes))
 
+    def tested(self, accuracy: str) -> int:
+        """On how many samples an accuracy of it is measured, `USUAL` where it is on none that are known."""
+        test, validation = self._tested
+        return (validation if accuracy == "validation_accuracy" else test) or USUAL
+
+    @cached_property
+    def _tested(self) -> tuple[int, int]:
+        data = wfl.load_population(self.run.scenario)
+        return len(data.test), 0 if data.validation is None else len(data.validation)
+
 
 def device_here(recorded: Provenance) -> str:
     """Where a run is made again: on a CPU where torch does not see the GPU that it was recorded on."""
@@ -99,16 +113,35 @@ def draw(found: Sequence[Stored], sample: int) -> list[Stored]:
 def drawn_text(
     chosen: Sequence[Stored], allowed: Sequence[Stored], there: Sequence[Stored], sizes: Sequence[Size]
 ) -> str:
-    """What is drawn from what, in words."""
-    left = len(there) - len(allowed)
-    more = f"; {left} others took longer than {MOST_SECONDS:g} s, or ran on a GPU" if left else ""
-    return f"{len(chosen)} of the {len(allowed)} runs and tuning trials of size {', '.join(sizes)}{more}"
+    """What is drawn from what, in words, and why the others are not."""
+    kept = {id(one) for one in allowed}
+    why = Counter(_why_left_out(one) for one in there if id(one) not in kept)
+    left = ", ".join(f"{reason}: {count}" for reason, count in why.items())
+    more = f"; {why.total()} others left out ({left})" if why else ""
+    what = f"runs and tuning trials of size {', '.join(sizes)}"
+    if not there:
+        return f"no run is compared: found no {what}"
+    if not chosen:
+        return f"no run is compared, for none of the {len(there)} {what} is short{more}"
+    return f"{len(chosen)} of the {len(allowed)} {what}{more}"
+
+
+def _why_left_out(one: Stored) -> str:
+    """Why a run is not short."""
+    if device_here(one.provenance) != one.provenance.trained_on:
+        return "on a GPU that is not here"
+    return "without a stored time" if math.isnan(one.provenance.seconds) else f"longer than {MOST_SECONDS:g} s"
 
 
 def stored_runs(paper: Paper, tables: Tables) -> Iterator[Stored]:
-    """Every stored run of the studies of a size."""
+    """Every stored run of the studies of a size.
+
+    Raises:
+        MissingDataError: the data of the paper are not there, and synthetic ones would stand for them.
+    """
     size: Size = tables.about["size"]
     designs = load_designs(paper, size, tables.about["overrides"])
+    _refuse_without_data(paper, designs.values())
     for name, table in tables.studies.items():
         rows = {(tuple(row.point.items()), row.seed): row for row in table.runs}
         for run in designs[name].runs:
@@ -140,7 +173,11 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def stored_trials(paper: Paper, size: Size, folder: Path) -> Iterator[Stored]:
-    """Every stored trial of the sweeps of a size that the sweep as it stands has."""
+    """Every stored trial of the sweeps of a size that the sweep as it stands has.
+
+    Raises:
+        MissingDataError: as in `stored_runs`.
+    """
     for sweep in _sweeps(paper, size, folder):
         trials = read_trials(folder, sweep)
         found = {one.run.partition("-")[0]: one for one in trials}
@@ -166,7 +203,11 @@ def _trial_numbers(result: wfl.Result) -> Mapping[str, float]:
 
 
 def foreign_trials(paper: Paper, size: Size, folder: Path) -> Iterator[str]:
-    """What the files of sweeps have that the sweeps as they stand do not: those trials cannot be made again."""
+    """What the files of sweeps have that the sweeps as they stand do not: those trials cannot be made again.
+
+    Raises:
+        MissingDataError: as in `stored_runs`; with other data every trial has another id.
+    """
     for sweep in _sweeps(paper, size, folder):
         trials = read_trials(folder, sweep)
         foreign = {one.run.partition("-")[0] for one in trials} - _planned(paper, sweep).keys()
@@ -182,4 +223,18 @@ def _sweeps(paper: Paper, size: Size, folder: Path) -> list[Sweep]:
 def _planned(paper: Paper, sweep: Sweep) -> dict[str, tuple[StudyDesign, Run]]:
     """The runs of a sweep by the first part of their ids, that of the scenario; with their designs."""
     designs = [tuning_design(paper.name, sweep, method) for method in sweep.methods]
+    _refuse_without_data(paper, designs)
     return {run.id.partition("-")[0]: (design, run) for design in designs for run in design.runs}
+
+
+def _refuse_without_data(paper: Paper, designs: Iterable[StudyDesign]) -> None:
+    """Refuse studies whose rows of `adult` were made up because its files are not there: those are other runs."""
+    if any(note.startswith(_MADE_UP) for design in designs for note in design.notes):
+        raise MissingDataError(
+            f"{paper.name}: found no files of adult, from which its runs and trials come; set WIRELESSFL_DATA to the "
+            "folder that holds them"
+        )
+
+
+_MADE_UP = "data.dataset.source: synthetic rows"
+"""What a study notes that asks for the files where they are, and found none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import wirelessfl as wfl
 from publications import catalogue, stored, tuning_runs
 from publications.check import check_runs
 from publications.noted import unwatched
-from publications.stored import Stored, foreign_trials, stored_trials
+from publications.stored import Stored, foreign_trials, stored_runs, stored_trials
 from publications.sweeps import SWEEPS
+from publications.tables import Tables
 from publications.tuning import Sweep, Trial, TunedMethod
 from tests.publications.example import ABOUT
-from tests.publications.test_check import PAPER, command
+from tests.publications.rerun import PAPER, command
+from wirelessfl.errors import MissingDataError
 
 BASE = """
 name: e
@@ -51,7 +54,7 @@ def tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Sweep, list[
 
 
 def test_trials_of_a_sweep_are_made_again(tried: tuple[Sweep, list[Trial], Path], tmp_path: Path) -> None:
-    """To the digits that are stored; elsewhere the loss, which decides between equal accuracies, to 1 %."""
+    """To the digits that are stored; elsewhere to one sample, and the loss, which decides between equals, to 1 %."""
     sweep, trials, folder = tried
     first, *_, last = stored_trials(PAPER, "small", folder)
     assert not last.digits and first.text().startswith("small, tuning-s, training.optimizer.lr=0.1")
@@ -67,11 +70,39 @@ def test_trials_of_a_sweep_are_made_again(tried: tuple[Sweep, list[Trial], Path]
 
     here, there = trials[3], replace(trials[3], provenance=replace(trials[3].provenance, processor="Z80"))
     for one in (here, there):
-        (line,) = told(one, accuracy=one.accuracy + 0.01)
+        (line,) = told(one, accuracy=one.accuracy + 0.02)
         assert line.startswith("small, tuning-s, training.optimizer.lr=0.5") and "): validation_accuracy is " in line
         assert len(told(one, loss=1.02 * one.loss)) == 1
     assert len(told(here, loss=1.005 * here.loss)) == 1
     assert told(there, loss=1.005 * there.loss) == told(there) == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_without_the_data_of_a_paper_nothing_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """Synthetic rows in the form of adult give other runs: refused, unless a study asks for them."""
+    monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    source = "synthetic" if there else "auto"
+    base = BASE.replace("data: {", f"data: {{dataset: {{name: adult, source: {source}}}, ")
+    (tmp_path / "base.yaml").write_text(base, encoding="utf-8")
+    (tmp_path / "one.yaml").write_text("base: base.yaml\nseeds: 1\n", encoding="utf-8")
+    design = wfl.load_study(tmp_path / "one.yaml")
+    monkeypatch.setattr(stored, "load_designs", lambda paper, size, overrides: {"one": design})
+    monkeypatch.setattr(stored, "tuning_design", lambda paper, sweep, method: design)
+    method = TunedMethod("m", {}, {"a": (1,)}, {"a": 1})
+    sweep = Sweep("s", "", "small", "one", 1, (method,), {}, {}, seeds=(8,))
+    monkeypatch.setitem(SWEEPS, "tiny", (sweep,))
+    tuning_runs.write_trials(tmp_path, sweep, [Trial("m", 0, 8, 0.5, 1.0, 1.0, design.runs[0].id)])
+    found = (
+        lambda: [*stored_runs(PAPER, Tables({**ABOUT}, {}))],
+        lambda: [*stored_trials(PAPER, "small", tmp_path)],
+        lambda: [*foreign_trials(PAPER, "small", tmp_path)],
+    )
+    for one in found:
+        with nullcontext() if there else pytest.raises(MissingDataError, match=r"tiny: found no files of adult.*_DATA"):
+            one()
 
 
 def test_a_trial_of_an_earlier_grid_is_told(

@@ -110,9 +110,10 @@ def test_what_the_text_says_of_it() -> None:
         "MOO": "cannot be told from it ({})",
     }
     for name, told in words.items():
-        point = tuned_point(PAPER.name, "clipping", "medium", name) | {DATASET: "fashion_mnist"}
-        base = tuned_point(PAPER.name, "clipping", "medium", "DP-SGD") | {DATASET: "fashion_mnist"}
-        lead = tables.difference((OTHER_DATA["fashion_mnist"], point), (OTHER_DATA["fashion_mnist"], base))
+        ours, base = (
+            {**tuned_point(PAPER.name, "clipping", "medium", one), DATASET: "fashion_mnist"} for one in (name, "DP-SGD")
+        )
+        lead = tables.difference((OTHER_DATA["fashion_mnist"], ours), (OTHER_DATA["fashion_mnist"], base))
         digits = 1 if lead.half_width > 0.01 else 2
         assert told.format(f"{100 * lead.mean:+.2f} ± {100 * lead.half_width:.{digits}f}") in text
         assert (abs(lead.mean) < lead.half_width) is (name == "MOO")

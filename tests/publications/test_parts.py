@@ -1,8 +1,7 @@
-"""Settings, coverage, costs and the forest plot; and the largest size that a page shows."""
+"""Settings, coverage and the forest plot; and the largest size that a page shows."""
 
 from __future__ import annotations
 
-import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from matplotlib.figure import Figure
 from publications import parts
 from publications.catalogue import PAPERS
 from publications.claims import Claim, Outcome, Verdict, verdict
-from publications.costs import cost_rows, uncommitted_text
 from publications.effects import Effect, MissingRuns, ratio
 from publications.figures import COLOURS, GREY, draw_curves, draw_paper, draw_reference
 from publications.forest import draw_forest
@@ -23,28 +21,12 @@ from publications.page import CLAIMS, origin_text, write_page
 from publications.paper import Paper, Setting
 from publications.results import Judgement, judge_all, read_results
 from publications.studies import STUDIES
-from publications.sweeps import SWEEPS
 from publications.tables import Tables
-from publications.texts import duration
-from publications.tuning import Sweep, Trial, TunedMethod
-from publications.tuning_runs import write_trials
-from tests.publications.example import ABOUT, EXAMPLE, ORIGIN, RULE, TABLES
+from tests.publications.example import ABOUT, EXAMPLE, RULE, TABLES
 from tests.speed import rest_slow
 from wirelessfl.summary.style import CYCLE, ROLES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small with everything, full with one point of which a seed is missing and one that is complete; read only."""
-    folder = tmp_path_factory.mktemp("both")
-    write_page(EXAMPLE, TABLES, folder)
-    first = TABLES.study("first")
-    runs = tuple(run for run in first.runs if run.point[RULE] != "same" or run.seed < 3)
-    table = replace(first, runs=runs, stored=len(runs))
-    write_page(EXAMPLE, Tables({**ABOUT, "size": "full", "runs": {"first": 9}}, {"first": table}), folder)
-    return folder
 
 
 @pytest.mark.slow
@@ -102,53 +84,6 @@ def test_the_page_shows_the_largest_size_and_the_small_one_folded(both: Path) ->
     assert "Size `full`" not in fill("{{ table first small }}", both, EXAMPLE)
     with pytest.raises(ValueError, match="found size huge"):
         fill("{{ table first huge }}", both, EXAMPLE)
-
-
-def test_costs_follow_from_recorded_times(both: Path) -> None:
-    rows = list(cost_rows(EXAMPLE, read_results(EXAMPLE, both), both))
-    assert rows[-1] == {
-        "size": "full",
-        "study": "first",
-        "runs": "8 of 9",
-        "a run, median": "2.5 s",
-        "all": "15 s",
-        "on": "cpu, 1 thread",
-        "commits": "all noted",
-    }
-    assert [duration(one) for one in (1.234, 45.0, 300.0, 9000.0, math.nan)] == ["1.2 s", "45 s", "5 min", "2.5 h", "–"]
-
-
-def test_what_no_commit_gives_again_is_told(both: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs and trials computed from files with later changes, or under a commit that nobody noted."""
-    monkeypatch.setattr("publications.markers.PAPERS", {EXAMPLE.name: EXAMPLE})
-    folder = Path(shutil.copytree(both, tmp_path / "both"))
-    assert "Commits" not in fill("{{ about }}", folder, EXAMPLE)
-
-    first = TABLES.study("first")
-    origins = [replace(ORIGIN, commit=f"{ORIGIN.commit}+"), replace(ORIGIN, commit="")]
-    runs = [replace(run, provenance=one) for run, one in zip(first.runs, origins, strict=False)]
-    write_page(EXAMPLE, replace(TABLES, studies={"first": replace(first, runs=(*runs, *first.runs[2:]))}), folder)
-    method = TunedMethod("m", {}, {"a": (1, 2)}, {"a": 1})
-    sweep = Sweep("s", "", "small", "first", 2, (method,), {}, {}, seeds=(8,))
-    monkeypatch.setitem(SWEEPS, EXAMPLE.name, (sweep,))
-    trials = [Trial("m", at, 8, 0.5, 1.0, 1.0, "", replace(origins[0], seconds=60.0)) for at in (0, 1)]
-    write_trials(folder / "papers" / EXAMPLE.name, sweep, trials)
-
-    results = read_results(EXAMPLE, folder)
-    text = uncommitted_text(EXAMPLE, results["small"], folder)
-    assert text.startswith(
-        "Commits: of 9 runs 1 with later changes, 1 not noted; of 2 tuning trials 2 with later chang"
-    )
-    assert text in fill("{{ about }}", folder, EXAMPLE) and uncommitted_text(EXAMPLE, results["full"], folder) == ""
-    rows = {(row["size"], row["study"]): row for row in cost_rows(EXAMPLE, results, folder)}
-    assert rows["small", "first"]["commits"] == "1 with later changes, 1 not noted"
-    assert [rows["small", "tuning-s"][key] for key in ("runs", "all", "commits")] == [
-        "2",
-        "2 min",
-        "2 with later changes",
-    ]
-    (small, full) = fill("{{ cost }}", folder, None).splitlines()[2:]
-    assert "| 3 with later changes, 1 not noted | 2 trials, 2 min |" in small and "| all noted | – |" in full
 
 
 def test_null_is_put_into_words() -> None:
