@@ -54,6 +54,17 @@ class Verdict:
         """Whether it is open because there is one seed alone, which gives an effect and no interval."""
         return self.outcome is Outcome.UNDECIDED and self.effect is not None and math.isnan(self.effect.low)
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is confirmed or contradicted."""
+        return self.outcome in (Outcome.CONFIRMED, Outcome.CONTRADICTED)
+
+    def opened(self, why: str) -> Verdict:
+        """The verdict, undecided where it was decided; numbers and effect stay, and the reason behind the new one."""
+        if not self.is_decided:
+            return self
+        return replace(self, outcome=Outcome.UNDECIDED, reason=f"{why}; at it: {self.reason}")
+
 
 @dataclass(frozen=True)
 class Claim:

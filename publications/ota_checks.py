@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 
-from publications.claims import Comparison, Outcome, Verdict, at_each, greater, verdict, weigh
+from publications.claims import Comparison, Verdict, at_each, greater, verdict, weigh
 from publications.effects import Difference, Level, ratio
 from publications.ota_points import (
     ALGORITHMS,
@@ -87,10 +86,7 @@ def at_one_clip_norm(check: Callable[[Tables], Verdict]) -> Callable[[Tables], V
 
 def _open_at_one(found: Verdict) -> Verdict:
     # Where several τ have run, without a jammer in the size `full`, the order of the three depends on it
-    if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
-        return found
-    told = "τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ; at it: "
-    return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
+    return found.opened("τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ")
 
 
 def over_baseline(metric: str = METRIC) -> Callable[[Tables], Verdict]:

@@ -61,7 +61,7 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 
     def judged(tables: Tables) -> Verdict:
         found = check(tables)
-        if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
+        if not found.is_decided:
             return found
         # A sweep that reports runs writes a study of its own, and this one stays as it is
         there = [one for one in SWEEPS[paper] if (one.study, one.size) == (study, tables.about["size"])]
@@ -79,10 +79,7 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 
 def open_untuned(found: Verdict) -> Verdict:
     """The verdict on methods at a learning rate that nobody tuned in the size: nothing is decided about them."""
-    if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
-        return found
-    told = "the learning rate is not tuned at this size, so that nothing is decided about the methods; at it: "
-    return replace(found, outcome=Outcome.UNDECIDED, reason=told + found.reason)
+    return found.opened("the learning rate is not tuned at this size, so that nothing is decided about the methods")
 
 
 def decided_between_rates(
@@ -100,7 +97,7 @@ def decided_between_rates(
 
     def judged(tables: Tables) -> Verdict:
         found, size = check(tables), tables.about["size"]
-        if found.outcome not in (Outcome.CONFIRMED, Outcome.CONTRADICTED):
+        if not found.is_decided:
             return found
         design = load_study(STUDIES / paper / size / f"{study}.yaml", tables.about.get("overrides", ()))
         (rate,) = {run.scenario.training.optimizer.lr for run in design.runs}
@@ -108,8 +105,8 @@ def decided_between_rates(
         chosen = [float(point[LR]) for point in points if point]
         if len(chosen) == len(points) and min(chosen) <= rate <= max(chosen):
             return found
-        told = f"the learning rate is {rate:g} for all, {chosen_words(chosen)}, so that nothing is decided about the"
-        return replace(found, outcome=Outcome.UNDECIDED, reason=f"{told} methods; at it: {found.reason}")
+        told = f"the learning rate is {rate:g} for all, {chosen_words(chosen)}"
+        return found.opened(f"{told}, so that nothing is decided about the methods")
 
     return judged
 

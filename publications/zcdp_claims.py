@@ -11,8 +11,8 @@ from publications.claims import Claim, Verdict, scale_of, weigh
 from publications.effects import Level
 from publications.studies import Point
 from publications.tables import Tables
-from publications.tuned_claims import ahead_when_tuned, decided_between_rates
-from publications.zcdp_curves import CURVE_CLAIMS, larger_gradient_norms
+from publications.tuned_claims import ahead_when_tuned
+from publications.zcdp_curves import BASELINES, CURVE_CLAIMS, PAPER, SCHEME, at_one_rate, larger_gradient_norms
 from publications.zcdp_points import (
     EPSILONS,
     PAPER_LEVELS,
@@ -34,9 +34,6 @@ NAMES: Mapping[str, str] = {"logistic": "Logistic regression", "network": "Netwo
 """How claims begin; short, so that a picture has room for the rest."""
 
 SIZE = "size"
-PAPER = "zcdp-secure-aggregation"
-TUNED_BASELINES = ("DP-SGD shuffled", "DP-SGD Poisson")
-"""What the sweeps call the methods beside the scheme; the first is the paper's own."""
 EARLY = "early_accuracy"
 MASKED, PLAIN = "secure_aggregation", "ideal"
 
@@ -130,9 +127,7 @@ def _claims_on(kind: str) -> tuple[Claim, ...]:
     who, at = NAMES[kind], 0 if kind == "logistic" else 1
     convergence, against, trade_off = (f"VII-{part}, Fig. {one + at}" for part, one in (("B", 3), ("C", 5), ("D", 7)))
     noise, steps, ours = partial(_more_noise, kind), partial(_more_steps, kind), partial(_methods, kind, 0, 1)
-    at_one_rate = partial(
-        decided_between_rates, PAPER, f"against-dp-sgd-{kind}", kind, ("paper's scheme", *TUNED_BASELINES[:1])
-    )
+    alike = partial(at_one_rate, kind)
     once, loss = "at ε = 10 and one learning rate", convergence if kind == "logistic" else _SIMILAR
     return (
         Claim(
@@ -155,12 +150,12 @@ def _claims_on(kind: str) -> tuple[Claim, ...]:
             loss,
             _differences(steps, "test_loss"),
         ),
-        Claim(f"{who}: {once} the scheme is faster than DP-SGD.", against, at_one_rate(_differences(ours, EARLY))),
-        Claim(f"{who}: {once} the scheme ends more accurate than DP-SGD.", against, at_one_rate(_differences(ours))),
+        Claim(f"{who}: {once} the scheme is faster than DP-SGD.", against, alike(_differences(ours, EARLY))),
+        Claim(f"{who}: {once} the scheme ends more accurate than DP-SGD.", against, alike(_differences(ours))),
         Claim(
             f"{who}: {once} its loss is lower than that of DP-SGD.",
             against if kind == "logistic" else "VII-C, similar trend",
-            at_one_rate(_differences(_turned(ours), "test_loss")),
+            alike(_differences(_turned(ours), "test_loss")),
         ),
         Claim(f"{who}: a larger ε gives a higher accuracy.", trade_off, _differences(partial(_larger_epsilon, kind))),
         Claim(
@@ -191,7 +186,7 @@ def _claim_of_ours(kind: str) -> Claim:
     return Claim(
         f"{NAMES[kind]}: all tuned alike, at equal accounted ε = 10, the scheme is more accurate than DP-SGD.",
         "this page",
-        ahead_when_tuned(PAPER, kind, "paper's scheme", *TUNED_BASELINES),
+        ahead_when_tuned(PAPER, kind, SCHEME, *BASELINES),
     )
 
 

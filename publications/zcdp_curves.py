@@ -18,6 +18,9 @@ from publications.tuned_claims import decided_between_rates
 from publications.zcdp_measured import AROUND_THE_TURN, FIRST_DROP, LAST, LOSS_RISE, WINDOW
 from publications.zcdp_points import DEVICES, NOISE, STEPS, method_point
 
+PAPER, SCHEME, BASELINES = "zcdp-secure-aggregation", "paper's scheme", ("DP-SGD shuffled", "DP-SGD Poisson")
+"""The paper, and what its sweeps call the methods; the first baseline is the paper's own."""
+
 _TOO_FEW_ROUNDS = "too few rounds in the small size; the size `full` has the paper's 100"
 
 
@@ -27,6 +30,11 @@ def apart(mean: float, half_width: float, numbers: str, told: str) -> Verdict:
     if not abs(mean) > half_width:  # also where one seed gives no interval
         return Verdict(Outcome.UNDECIDED, numbers, f"{told}: the sign is open", effect)
     return verdict(mean > 0, numbers, told, effect)
+
+
+def at_one_rate(kind: str, check: Callable[[Tables], Verdict]) -> Callable[[Tables], Verdict]:
+    """A check on the scheme beside DP-SGD in Fig. 5 or 6, which have one learning rate."""
+    return decided_between_rates(PAPER, f"against-dp-sgd-{kind}", kind, (SCHEME, BASELINES[0]), check)
 
 
 def gradient_norms_apart(tables: Tables) -> Verdict:
@@ -153,13 +161,7 @@ CURVE_CLAIMS = (
     Claim(
         "Network: at ε = 10 and one learning rate its gradient norm ends lower than that of DP-SGD.",
         "VII-C, Fig. 6",
-        decided_between_rates(
-            "zcdp-secure-aggregation",
-            "against-dp-sgd-network",
-            "network",
-            ("paper's scheme", "DP-SGD shuffled"),
-            gradient_norms_apart,
-        ),
+        at_one_rate("network", gradient_norms_apart),
     ),
     _rises("Logistic regression, σ = 10⁻³, τ = 40", "VII-B, Fig. 3", "convergence-logistic", 1e-3, 40),
     _rises("The same on features as they stand in the files", "VII-B, Fig. 3", "unscaled-logistic", 1e-3, 40),

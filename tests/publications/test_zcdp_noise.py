@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from publications.claims import Outcome, judge
 from publications.effects import MissingRuns, average
 from publications.files import read_rows
 from publications.gradients import GRADIENT_NORM
-from publications.results import read_results, size_folder
+from publications.results import size_folder
 from publications.runner import load_designs
 from publications.tables import CurveRow, RunRow, StudyTable, Tables
 from publications.texts import epsilon
@@ -29,6 +28,7 @@ from publications.zcdp_points import (
     STEPS,
     convergence_point,
 )
+from tests.publications import test_zcdp_page as of_page
 from tests.publications.test_zcdp_page import NAME, ROOT, points
 from wirelessfl.api import make_plan
 from wirelessfl.study.factors import values_at
@@ -37,20 +37,8 @@ STUDY = "convergence-network"
 _BOTH = ("epsilon_published", "epsilon_accounted")
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
-    """The page with every run of blanks as one."""
-    return re.sub(r"\s+", " ", (ROOT / "docs" / "papers" / f"{NAME}.md").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def small() -> Tables:
-    return read_results(PAPERS[NAME], ROOT / "results")["small"]
-
-
-@pytest.fixture(scope="module")
-def full() -> Tables:
-    return read_results(PAPERS[NAME], ROOT / "results")["full"]
+# The fixtures of the page's other tests
+page, small, full = of_page.page, of_page.small, of_page.full
 
 
 @pytest.mark.parametrize("rho", [0.01, 1.0, 30.0])
