@@ -1,4 +1,4 @@
-"""Compiles the kernels in C as the package is installed or built: convolutions, norms, pools, noise, transforms, sums.
+"""Compiles the kernels in C as the package is installed or built: models, norms, pools, noise, transforms, sums.
 
 Without a C compiler the package is built all the same: NumPy or torch then does their work, more slowly, and the wheel
 is for every machine. With one its tag names the oldest system on which the kernels can be loaded.
@@ -26,6 +26,7 @@ SOURCES = (
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
     Path("wirelessfl/learning/cohort/pooling/kernel.c"),
     Path("wirelessfl/learning/cohort/short_sums/kernel.c"),
+    Path("wirelessfl/learning/cohort/softmax_regression/kernel.c"),
     Path("wirelessfl/learning/direct/kernel.c"),
     Path("wirelessfl/learning/winograd/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_noise/kernel.c"),

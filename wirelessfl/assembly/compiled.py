@@ -5,7 +5,7 @@ from typing import Any
 
 from wirelessfl import normals
 from wirelessfl.learning import direct, winograd
-from wirelessfl.learning.cohort import gram, patches, pooling, short_sums
+from wirelessfl.learning.cohort import gram, patches, pooling, short_sums, softmax_regression
 from wirelessfl.privacy.mechanisms import haar_noise, haar_norms
 from wirelessfl.radio import weighted_sums
 
@@ -18,6 +18,7 @@ _KERNELS: Mapping[str, Callable[[], Any]] = {
     "patches": patches.kernel,
     "pooling": pooling.kernel,
     "short_sums": short_sums.kernel,
+    "softmax_regression": softmax_regression.kernel,
     "weighted_sums": weighted_sums.kernel,
     "winograd": winograd.kernel,
 }

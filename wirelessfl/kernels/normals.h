@@ -5,25 +5,12 @@
  * itself (hatch_build.py forbids contraction), so that all processors give the same numbers. */
 
 #include <math.h>
-#include <string.h>
 
-#include "processors.h"
+#include "elementary.h"
 
 #define WORDS 16                /* 32-bit words of a block */
 #define PAIRS (LANES * WORDS / 2)
 #define TILE (2 * PAIRS)        /* normals of LANES blocks */
-
-INLINED float as_float(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-INLINED uint32_t as_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
 
 #define ROTATED(word, by) ((word) << (by) | (word) >> (32 - (by)))
 #define QUARTER_ROUND(a, b, c, d)           \
@@ -54,24 +41,6 @@ INLINED void chacha20(uint32_t words[TILE], const uint32_t key[8], uint32_t coun
         UNROLLED(16)
         for (int w = 0; w < WORDS; w++) words[w * LANES + i] = x[w] + first[w];
     }
-}
-
-/* ln u for 0 < u <= 1, by the polynomial of the Cephes library on [sqrt(1/2), sqrt(2)). */
-INLINED float logarithm(float u) {
-    const uint32_t bits = as_bits(u);
-    const int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
-    const float x = as_float(bits - ((uint32_t)exponent << 23)) - 1.0f;
-    float p = 7.0376836292e-2f;
-    p = p * x - 1.1514610310e-1f;
-    p = p * x + 1.1676998740e-1f;
-    p = p * x - 1.2420140846e-1f;
-    p = p * x + 1.4249322787e-1f;
-    p = p * x - 1.6668057665e-1f;
-    p = p * x + 2.0000714765e-1f;
-    p = p * x - 2.4999993993e-1f;
-    p = p * x + 3.3333331174e-1f;
-    const float z = x * x;
-    return x - 0.5f * z + x * z * p + (float)exponent * 0.6931471805599453f;
 }
 
 /* Words of either kind become two independent normals R cos(phi) and R sin(phi), as portable.py tells. */

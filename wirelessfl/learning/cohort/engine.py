@@ -14,6 +14,7 @@ from typing_extensions import TypeVar
 
 from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.batches import local_steps, plan_batches
+from wirelessfl.learning.cohort import softmax_regression
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.execution import ExecutionPlan, map_in_order, precision_scope
 from wirelessfl.learning.cohort.general import GeneralModels, StackedGradients
@@ -249,6 +250,10 @@ def train_plainly(
         correction: (k, d) added to every gradient, on the device; None for none.
         begin: (k, d) models to begin with, on the device; None for the global one.
     """
+    program = compile_program(model)
+    unchanged = correction is None and begin is None
+    if unchanged and program is not None and softmax_regression.takes(program, start, training, data):
+        return softmax_regression.train(program, start, training, data)
     in_span = training.optimizer.linear and data.augmentation is None
     models = _linear_models(model, start, data, correction) if in_span and begin is None else None
     models = models or _sampled_models(model, start, data, correction)

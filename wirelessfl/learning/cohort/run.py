@@ -240,9 +240,14 @@ class LocalRun:
         """The updates, clipped, and what is reported of them, before anything of it is on the host."""
         updates = self.models.updates()
         norm_raw = torch.linalg.vector_norm(updates, dim=1)
-        norm = norm_raw if self.training.clip is None else clip_rows(updates, norm_raw, self.training.clip)
-        train_loss = self.loss_sum / self.data.seen
-        return Trained(updates, norm_raw, norm, train_loss, self.transform_state, self.statistics, self.void)
+        plain = finished(updates, norm_raw, self.loss_sum, self.training, self.data)
+        return replace(plain, transform_state=self.transform_state, statistics=self.statistics, void=self.void)
+
+
+def finished(updates: Tensor, norm_raw: Tensor, loss_sum: Tensor, training: LocalTraining, data: BlockData) -> Trained:
+    """The updates (k, d), clipped in place, their norms (k,) before and after, and mean losses from their sums (k,)."""
+    norm = norm_raw if training.clip is None else clip_rows(updates, norm_raw, training.clip)
+    return Trained(updates, norm_raw, norm, loss_sum / data.seen)
 
 
 def clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
