@@ -21,6 +21,7 @@ from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, softmax_regression, train_cohort
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.stacked import Program, compile_program
+from wirelessfl.learning.cohort.stacked.program import Slot
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import logistic, mlp
 from wirelessfl.learning.optimizers import SGD, Adam
@@ -124,7 +125,7 @@ def test_a_step_may_forget_all_that_was_moved(rate: float, calls: list[int]) -> 
 
 @compiled_only
 def test_losses_and_steps_at_logits_far_apart() -> None:
-    """Of one sample with logits 0 and x loss and derivative have six digits; below e⁻⁸⁷ they are as there."""
+    """Of one sample with logits 0 and x loss and derivative have six digits; derivatives below e⁻⁸⁷ are zero."""
     own = RandomPopulation(np.ones(6, dtype=np.int64), (1,), 2)
     model, training = regression(1, 2), LocalTraining(SGD(), 1.0, batch_size=1, steps=1)
     for x in (0.0, 1e-6, 0.3, 1.0, 5.0, 20.0, 60.0, 86.0, 200.0, -0.7, -30.0, -86.0, -1e30):
@@ -207,11 +208,14 @@ def test_what_the_kernel_takes(monkeypatch: pytest.MonkeyPatch) -> None:
         training: LocalTraining = TRAINING,
         dtype: torch.dtype = torch.float32,
         samples: int = 30,
-        augmentation: Augmentation | None = None,
+        clients: int = 2,
+        **changes: object,
     ) -> bool:
         model = model or regression(5, 3)
-        own = RandomPopulation(np.full(2, samples), model.feature_shape, model.num_classes)
-        program, data = compile_program(model), replace(block_data(own, training), augmentation=augmentation)
+        own = RandomPopulation(np.full(clients, samples), model.feature_shape, model.num_classes)
+        data = block_data(own, training)
+        data = replace(data, inputs=data.inputs.float())
+        program, data = compile_program(model), replace(data, **changes)  # type: ignore[arg-type]
         assert program is not None
         return softmax_regression.takes(program, model.initial(0).to(dtype), training, data)
 
@@ -229,14 +233,41 @@ def test_what_the_kernel_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     most = softmax_regression.MOST_SAMPLES
     assert takes(training=replace(TRAINING, batch_size=most), samples=most)
     assert not takes(training=replace(TRAINING, batch_size=most + 1), samples=most + 1)
-    many, long = regression(3072, 10), replace(TRAINING, batch_size=5, epochs=20)
-    assert takes(many, long, samples=200)
-    assert not takes(many, long, samples=20)  # where sample space is faster
-    assert takes(regression(784, 10), long, samples=20)
+    long = replace(TRAINING, batch_size=5, epochs=20)
+    assert takes(regression(784, 10), long, samples=200, clients=100)
+    assert takes(regression(784, 10), long, samples=10, clients=10)
+    assert not takes(regression(784, 10), long, samples=10, clients=100)  # where sample space is faster
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not takes()
     monkeypatch.setattr(softmax_regression, "kernel", lambda: None)
     assert not takes()
+
+
+@compiled_only
+def test_what_the_kernel_cannot_read_is_left_to_torch() -> None:
+    """Memory laid out otherwise, and what torch refuses: other features, labels that are no class, other types."""
+    model = regression(6, 3)
+    own = RandomPopulation(np.array([30, 12, 7]), (6,), 3)
+    program, data = compile_program(model), block_data(own, TRAINING)
+    assert program is not None
+    inputs, targets = data.inputs.float(), data.targets
+    data = replace(data, inputs=inputs)
+
+    def takes(program: Program = program, **changes: Tensor) -> bool:
+        changed = replace(data, **changes)  # type: ignore[arg-type]
+        return softmax_regression.takes(program, model.initial(0), TRAINING, changed)
+
+    assert takes()
+    assert takes(inputs=inputs.view(-1, 2, 3))
+    assert not takes(inputs=inputs.T.contiguous().T)
+    assert not takes(inputs=inputs[:, :5].contiguous())
+    for wrong in (-1, 3):
+        assert not takes(targets=targets.clone().index_fill_(0, torch.tensor([3]), wrong))
+    assert not takes(targets=targets.int())
+    assert not takes(own_rows=data.own_rows.int())
+    assert not takes(own_rows=data.own_rows[:0])
+    *before, last = program.steps
+    assert not takes(Program((*before, replace(last, slots=(*last.slots, Slot(21, (1,)))))))
 
 
 @compiled_only

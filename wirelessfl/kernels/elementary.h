@@ -36,7 +36,7 @@ INLINED float logarithm(float u) {
     return x - 0.5f * z + x * z * p + (float)exponent * 0.6931471805599453f;
 }
 
-/* exp x for x <= 0, by the polynomial of the Cephes library on [-ln 2 / 2, ln 2 / 2]; below -87 what it is there, NaN of NaN. */
+/* exp x for x <= 0, by the polynomial of the Cephes library on [-ln 2 / 2, ln 2 / 2]; 0 below -87, NaN of NaN. */
 INLINED float exponential(float x) {
     const float bounded = x < -87.0f ? -87.0f : x;
     const float shifted = bounded * 1.44269504088896341f + 12582912.0f; /* whose last bits are the nearest whole number */
@@ -48,5 +48,6 @@ INLINED float exponential(float x) {
     p = p * rest + 4.1665795894e-2f;
     p = p * rest + 1.6666665459e-1f;
     p = p * rest + 5.0000001201e-1f;
-    return (p * rest * rest + rest + 1.0f) * as_float((as_bits(shifted) << 23) + 0x3f800000u);
+    const float value = (p * rest * rest + rest + 1.0f) * as_float((as_bits(shifted) << 23) + 0x3f800000u);
+    return x < -87.0f ? 0.0f : value; /* whose products would be denormal numbers, which are slow */
 }

@@ -28,7 +28,7 @@ typedef struct {
 } descent;
 
 /* Memory for one client: weights and biases, -rate v of them, and of a batch the logits, which become factors of the samples; of each
- * sample the logit of its class, which becomes its loss, and the sum of exponentials. */
+ * sample where it is, the logit of its class, which becomes its loss, and the sum of exponentials. */
 typedef struct {
     float *model, *velocity, *logits, *own, *totals;
     const float **samples;

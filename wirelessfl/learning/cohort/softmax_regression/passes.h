@@ -108,7 +108,8 @@ FUNCTION void NAMED(form_logits)(const regression *of, const tables *at, const f
         for (int64_t class = 0; class < all; class++) at->logits[row * all + class] += biases[class];
 }
 
-/* Where a sum over the samples of a batch goes: to <- kept * to + sum, and model <- start + to, where there is a model. */
+/* Where a sum over the samples of a batch goes: to <- kept * to + sum, of which nothing matters that was there where `kept` is 0; and
+ * model <- start + to, where there is a model. */
 typedef struct {
     float kept, *to, *model;
     const float *start;
@@ -206,7 +207,7 @@ FUNCTION double NAMED(energy)(const regression *of, const float *update) {
     return energy;
 }
 
-/* All steps of a client, of which there is one; returns the sum of the losses. After the first step velocity and update are one. */
+/* All steps of a client that has one at least; returns the sum of the losses. After the first step velocity and update are equal. */
 FUNCTION double NAMED(train_one)(const regression *of, const descent *by, const tables *at, const batch *batches, int64_t client,
                                  const float *samples, const int64_t *targets, const float *start, float *update) {
     const int64_t numbers = of->classes * (of->features + (of->has_biases ? 1 : 0));
