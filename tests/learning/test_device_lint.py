@@ -57,6 +57,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
         Finding("Trained.report", "from_numpy"): REPORT,
         Finding("clip_rows", "bool"): LOOK,
     },
+    "learning/cohort/softmax_regression/__init__.py": {Finding("_can_be_read", "int"): "on a CPU alone"},
     "learning/private/descent.py": {Finding("descent_bound", "float"): "numbers of the host, before the first round"},
     "learning/private/transform.py": {
         Finding("PrivateGradients.__call__", "bool"): LOOK,
