@@ -11,7 +11,7 @@ import yaml
 
 from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
-from publications.effects import MissingRuns
+from publications.effects import Difference, MissingRuns
 from publications.files import read_rows
 from publications.levels import DATASET
 from publications.results import read_results
@@ -23,7 +23,7 @@ from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET
 from publications.wavelet_claims import STATED
 from publications.wavelet_methods import CLIPPED, CLIPPED_WAV, KEYS, MECHANISM, SIGMA, gain_rows
-from publications.wavelet_numbers import EPSILONS, GAINS, least_epsilon
+from publications.wavelet_numbers import EPSILONS, GAINS, SIGMAS, least_epsilon
 from publications.wavelet_pictures import LABELS, draw_accuracy, draw_gains, draw_sample_curves
 from wirelessfl.study import load_study
 
@@ -268,7 +268,7 @@ def test_axes_of_curves_begin_at_the_lowest_curve_after_a_quarter_of_the_rounds(
 def test_medium_has_the_papers_clients_and_data() -> None:
     """Rounds, epochs and seeds are cut, and nothing else."""
     for size, rounds, epochs, seeds in (("medium", 20, 5, 3), ("full", 300, 50, 5)):
-        for study in ("sample", "client", "client-gradients", "optimizers", "client-dynamic"):
+        for study in ("sample", "client", "client-gradients", "median", "optimizers", "client-dynamic"):
             design = load_study(STUDIES / "wavelet-dp-fl" / size / f"{study}.yaml")
             found = {(one.scenario.rounds, one.scenario.training.epochs) for one in design.runs}
             assert found == {(rounds, epochs)}
@@ -464,29 +464,44 @@ def test_the_sweep_with_the_median_norm_says_what_the_text_does() -> None:
 
 
 def test_what_the_text_says_of_the_median_norm() -> None:
-    accuracy = {
-        name: {
-            (row[MECHANISM], row[DATASET], row[SIGMA]): 100 * float(row["test_accuracy"])
-            for row in read_rows(STORED / "medium" / f"{name}.runs.csv")
-            if row["seed"] == "1"
-        }
-        for name in ("median", "sample")
+    medium, text = read_results(PAPERS["wavelet-dp-fl"], ROOT / "results")["medium"], " ".join(PAGE.split())
+
+    def point(noise: str, data: str, sigma: str) -> dict[str, str]:
+        return {MECHANISM: noise, DATASET: data, SIGMA: sigma}
+
+    def accuracy(noise: str, data: str, sigma: str) -> float:
+        found = medium.study("median").by_seed("test_accuracy", point(noise, data, sigma))
+        assert sorted(found) == [1, 2, 3]
+        return 100 * float(np.mean(list(found.values())))
+
+    def told(words: str, *gains: Difference) -> str:
+        return words.format(*(one.text().removesuffix(" points").replace("-", "−") for one in gains))
+
+    signs = []
+    for data, words in (
+        ("mnist", "{}, {} and {} points on MNIST at σ = 1, 1.5 and 3"),
+        ("fashion_mnist", "and {}, {} and {} on Fashion-MNIST: all but the first tell the sign"),
+    ):
+        both = [[("median", point(noise, data, sigma)) for noise in ("wavelet", "gaussian")] for sigma in SIGMAS]
+        gains = [medium.difference(wavelet, plain) for wavelet, plain in both]
+        assert told(words, *gains) in text, told(words, *gains)
+        signs += [one.low > 0 for one in gains]
+    assert signs == [False, True, True, True, True, True]
+    plain, wavelets = ([accuracy(noise, "cifar10", sigma) for sigma in SIGMAS] for noise in ("gaussian", "wavelet"))
+    chance = "plain noise is at chance ({:.1f}, {:.1f} and {:.1f} %), where wavelets have {:.1f}, {:.1f} and {:.1f} %"
+    assert chance.format(*plain, *wavelets) in text, chance.format(*plain, *wavelets)
+    more = {
+        (data, sigma): medium.difference(*((study, point("wavelet", data, sigma)) for study in ("sample", "median")))
+        for data in ("mnist", "fashion_mnist", "cifar10")
+        for sigma in SIGMAS
     }
-    text, found = " ".join(PAGE.split()), accuracy["median"]
-    for data, words in (("mnist", "MNIST at σ = 1, 1.5 and 3"), ("fashion_mnist", "Fashion-MNIST")):
-        gains = [found["wavelet", data, sigma] - found["gaussian", data, sigma] for sigma in ("1", "1.5", "3")]
-        told = "{:+.2f}, {:+.2f} and {:+.2f}".format(*gains)
-        assert f"{told} points on {words}" in text or f"{told} on {words}" in text, f"{told} on {words}"
-    chance, wavelets = (found[noise, "cifar10", "1"] for noise in ("gaussian", "wavelet"))
-    told = f"plain noise is at chance ({chance:.1f} % at σ = 1, where wavelets have {wavelets:.1f} %, "
-    assert f"{told}and {found['wavelet', 'cifar10', '3']:.1f} % at σ = 3)" in text
-    assert len(found) == 18
-    assert all(points < 10 for (noise, data, _), points in found.items() if (noise, data) == ("gaussian", "cifar10"))
-    more = {key: accuracy["sample"][key] - found[key] for key in found if key[0] == "wavelet" and key[1] != "cifar10"}
-    assert f"than with the median, by up to {max(more.values()):.2f} points at the same seed" in text, max(
-        more.values()
+    assert all(one.mean > 0 for one in more.values())
+    assert (
+        f"by up to {100 * max(one.mean for one in more.values()):.2f} points; on Fashion-MNIST three seeds do not"
+        in text
     )
-    assert [key for key, points in more.items() if points < 0] == [("wavelet", "fashion_mnist", "3")]
+    assert {data for (data, _), one in more.items() if one.low <= 0} == {"fashion_mnist"}
+    assert all(one.low <= 0 for (data, _), one in more.items() if data == "fashion_mnist")
 
 
 def test_where_wavelets_are_ahead_of_no_privacy_is_said() -> None:
