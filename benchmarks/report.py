@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -210,24 +210,29 @@ def draw(records: Sequence[Record], path: Path) -> None:
     figure = Figure(figsize=(7.2, sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
     parts = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
+    processors = dict.fromkeys(record.processor for record in itertools.chain(compared, *drawn.values()))
+    markers = dict(zip(processors, itertools.cycle("osD^v"), strict=False))
     if compared:
-        _draw_ratios(parts[0], compared)
+        _draw_ratios(parts[0], compared, markers)
     if drawn:
         panels = parts[-1].subplots(1, len(drawn), sharey=True, squeeze=False)[0]
         for axes, (name, points) in zip(panels, drawn.items(), strict=True):
-            _draw_curve(axes, name, points)
+            _draw_curve(axes, name, points, markers)
         panels[0].set_ylabel("seconds a round", fontsize=8)
+    if len(markers) > 1:
+        for processor, marker in markers.items():
+            figure.axes[0].plot([], [], marker, markersize=4, color=GREY, label=processor or "processor not kept")
+        parts[0].legend(loc="outside upper left", fontsize=7, ncols=2)
     with _replacing(path) as partial:
         figure.savefig(partial, dpi=200, format="png")
 
 
-def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
+def _draw_ratios(part: SubFigure, records: Sequence[Record], markers: Mapping[str, str]) -> None:
     """One line a case, of one group together, with a marker of each kind of processor."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes = part.subplots()
     positions = _positions(records)
-    markers = dict(zip(dict.fromkeys(record.processor for record in records), itertools.cycle("osD^v"), strict=False))
     for record in records:
         colour = GREY if record.case.startswith("peer") else BLUE
         place = (record.to_plain_loop, positions[record.group, record.case])
@@ -245,10 +250,6 @@ def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
     axes.grid(axis="y", alpha=0.25, linewidth=0.5)
     axes.set_xlabel("rounds a second, as a multiple of the plain loop in the same run", fontsize=8)
     axes.tick_params(axis="x", which="both", labelsize=7)
-    if len(markers) > 1:
-        for processor, marker in markers.items():
-            axes.plot([], [], marker, markersize=4, color=GREY, label=processor or "processor not kept")
-        part.legend(loc="outside upper left", fontsize=7, ncols=2)
 
 
 def _positions(records: Sequence[Record]) -> dict[tuple[str, str], int]:
@@ -259,11 +260,11 @@ def _positions(records: Sequence[Record]) -> dict[tuple[str, str], int]:
     return dict(zip(ordered, range(len(ordered), 0, -1), strict=True))
 
 
-def _draw_curve(axes: Axes, name: str, points: Sequence[Record]) -> None:
+def _draw_curve(axes: Axes, name: str, points: Sequence[Record], markers: Mapping[str, str]) -> None:
     for processor in dict.fromkeys(point.processor for point in points):
         own = [point for point in points if point.processor == processor]
         at, median, low, high = zip(*((float(p.case), p.median, p.low, p.high) for p in own), strict=True)
-        axes.plot(at, median, marker="o", markersize=3, color=BLUE, linewidth=1.2)
+        axes.plot(at, median, marker=markers[processor], markersize=3, color=BLUE, linewidth=1.2)
         axes.fill_between(at, low, high, color=BLUE, alpha=0.2, linewidth=0)
     axes.set_xscale("log")
     axes.set_yscale("log")
