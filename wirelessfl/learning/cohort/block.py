@@ -128,6 +128,11 @@ class BlockData:
         """The number of clients k."""
         return len(self.own_rows)
 
+    @property
+    def largest_batch(self) -> int:
+        """Samples in the largest batch of a step, padding included; 1 where there is no step."""
+        return max((batch.rows.shape[1] for batch in self.batches), default=1)
+
     def own_inputs(self) -> Tensor:
         """(k, n_max, *feature) the samples of each client as they are; a view where they lie one after the other."""
         if self.consecutive is None:

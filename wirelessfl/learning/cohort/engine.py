@@ -299,8 +299,7 @@ def _linear_models(model: FlatModel, start: Tensor, data: BlockData, correction:
     # On a GPU its small products were not measured; the correction of a layer within has other inputs in each step
     if start.device.type != "cpu" or correction is not None:
         return None
-    batch = max((step.rows.shape[1] for step in data.batches), default=1)
-    activations = ActivationSpace.of(program, batch, len(data.batches))
+    activations = ActivationSpace.of(program, data.largest_batch, len(data.batches))
     return None if activations is None else activations.models(start, data)
 
 

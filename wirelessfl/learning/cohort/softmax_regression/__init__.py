@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from wirelessfl.kernels import POINTER, library_beside, loaded
-from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.run import Trained, finished
 from wirelessfl.learning.cohort.stacked.layers import Flatten, Linear
 from wirelessfl.learning.cohort.stacked.program import Program
@@ -107,7 +107,7 @@ def takes(program: Program, start: Tensor, training: LocalTraining, data: BlockD
     if not (descends and is_plain) or len(last.slots) != 1 + last.layer.has_bias or kernel() is None:
         return False
     classes, features = last.slots[0].shape
-    fits = classes <= MOST_CLASSES and features <= MOST_FEATURES and _most_samples(data.batches) <= MOST_SAMPLES
+    fits = classes <= MOST_CLASSES and features <= MOST_FEATURES and data.largest_batch <= MOST_SAMPLES
     return fits and _can_be_read(data, classes, features) and _is_fast(program, data)
 
 
@@ -123,7 +123,7 @@ def _can_be_read(data: BlockData, classes: int, features: int) -> bool:
 
 def _is_fast(program: Program, data: BlockData) -> bool:
     space, steps = SampleSpace(program), len(data.batches)
-    here = steps * space.weight.size * (4 * _most_samples(data.batches) + _PASSES)
+    here = steps * space.weight.size * (4 * data.largest_batch + _PASSES)
     return data.clients * here < data.clients * _GAIN * space.operations(data) + _CALLS * steps
 
 
@@ -170,10 +170,6 @@ def _descend(
         *(tensor.data_ptr() for tensor in (inputs, targets, start, updates, losses, energies, room)),
     )
     return losses, energies
-
-
-def _most_samples(batches: Sequence[Batch]) -> int:
-    return max((batch.rows.shape[1] for batch in batches), default=0)
 
 
 @cache

@@ -106,17 +106,15 @@ class SampleSpace:
 
     def pays_off(self, data: BlockData) -> bool:
         """Whether training here takes less time than with the weights themselves, by counting operations."""
-        batch = max((step.rows.shape[1] for step in data.batches), default=1)
-        direct = len(data.batches) * self.weight.size * (4 * batch + 2 * FLOPS_PER_ELEMENT)
+        direct = len(data.batches) * self.weight.size * (4 * data.largest_batch + 2 * FLOPS_PER_ELEMENT)
         return self.operations(data) < direct
 
     def operations(self, data: BlockData) -> int:
         """Operations of a client here, those that pass over memory counted as the products that take as long."""
         outputs, inputs = self.weight.shape
         samples, steps = data.own_rows.shape[1], len(data.batches)
-        batch = max((step.rows.shape[1] for step in data.batches), default=1)
         once = 4 * samples * self.weight.size + 2 * samples**2 * inputs * (steps > 1)
-        step = samples * outputs * (2 * batch * (steps > 1) + 3 * FLOPS_PER_ELEMENT)
+        step = samples * outputs * (2 * data.largest_batch * (steps > 1) + 3 * FLOPS_PER_ELEMENT)
         return once + steps * step
 
     def models(self, start: Tensor, data: BlockData, correction: Tensor | None = None) -> LocalModels:
