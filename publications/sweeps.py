@@ -173,7 +173,7 @@ def _clipping_at_medium() -> Sweep:
 
 
 def _over_the_air(size: Size) -> Sweep:
-    """The three algorithms behind the jammer that meets ε = 6.52, and one full gradient, which has no batch to choose."""
+    """The three algorithms behind the jammer that meets ε = 6.52, and one step on all samples, which has no batch."""
     start = {LR: 0.05, TAU: 1.0, BATCH: 20}
     norms = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
     grid = {LR: (0.0125, 0.025, 0.05, 0.1, 0.2), TAU: norms, BATCH: (5, 10, 20, 40)}
