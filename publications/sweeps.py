@@ -74,8 +74,8 @@ def _adult(kind: str, size: Size) -> Sweep:
 # --- clipping by several objectives ------------------------------------------------------------------------------
 
 
-def _clipping(size: Size) -> Sweep:
-    """The methods of Table III whose ε is a sample's on MNIST at ε = 3.61, as published and with private feedback.
+def _clipping(size: Size, epsilon: float = 3.61) -> Sweep:
+    """The methods of Table III whose ε is a sample's on MNIST at one ε, as published and with private feedback.
 
     C of a client moves with some 1,200 samples in the small size and 120,000 in the full one, or with 60 and 2,000
     steps where its feedback is private; η_C is divided by as much.
@@ -86,7 +86,7 @@ def _clipping(size: Size) -> Sweep:
         CLIP: (0.5, 1.0, 2.0, 4.0),
         BATCH: {"small": (10, 20, 40), "full": (30, 60, 120)}[size],
     }
-    spent = {"mechanism": "gaussian", "sampling": "poisson", "epsilon": 3.61, "target": "published"}
+    spent = {"mechanism": "gaussian", "sampling": "poisson", "epsilon": epsilon, "target": "published"}
     norm_rates = {
         "published": {"small": (1e-4, 1e-3, 1e-2), "full": (1e-6, 1e-5, 1e-4)}[size],
         "private": {"small": (1e-3, 1e-2, 1e-1), "full": (3e-5, 3e-4, 3e-3)}[size],
@@ -115,8 +115,9 @@ def _clipping(size: Size) -> Sweep:
             for name, feedback in (("MOO", "published"), ("MOO, private", "private"))
         ),
     )
+    name = "clipping" if epsilon == 3.61 else f"clipping-{epsilon:g}".replace(".", "-")
     change = {"data.dataset.name": "mnist"}
-    return Sweep("clipping", "MNIST at published ε = 3.61", size, "sample", 24, methods, change, WORDS)
+    return Sweep(name, f"MNIST at published ε = {epsilon:g}", size, "sample", 24, methods, change, WORDS)
 
 
 def _clipping_at_medium() -> Sweep:
@@ -219,7 +220,11 @@ SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
         median_rates(),
         optimizer_rates(),
     ),
-    "moo-adaptive-clipping": (*(_clipping(size) for size in ("small", "full")), _clipping_at_medium()),
+    "moo-adaptive-clipping": (
+        *(_clipping("small", epsilon) for epsilon in (6.38, 3.61, 1.64)),
+        _clipping("full"),
+        _clipping_at_medium(),
+    ),
     "ota-cross-layer-dp": tuple(_over_the_air(size) for size in ("small", "full")),
 }
 """By the name of the paper."""
