@@ -128,6 +128,22 @@ def test_the_index_is_not_written_all_the_time(tmp_path: Path) -> None:
     assert texts == pytest.approx([float(second) for second in range(10)])
 
 
+def test_making_the_text_of_the_index_counts_as_writing_it(tmp_path: Path) -> None:
+    now = [0.0]
+    index = RunIndex(tmp_path / "runs" / "index.csv", clock=lambda: now[0])
+    ended = []
+
+    def text() -> str:
+        now[0] += 3
+        ended.append(now[0])
+        return "run\n"
+
+    while now[0] < 1000:
+        index.refresh(text)
+        now[0] += 0.5
+    assert ended[:2] == [3, 156] and len(ended) == 7
+
+
 def test_a_run_is_opened_without_being_written(finished: Study) -> None:
     folder = finished.folder.runs / finished.records[0].run
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}

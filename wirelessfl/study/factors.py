@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,24 +47,28 @@ class Factor:
 
     def label(self, level: int) -> str:
         """Label of a level; of mappings only what differs between the levels, and one of them where it says all."""
-        columns = [column_texts(values) for values in zip(*self.levels, strict=True)]
-        return ", ".join(columns[at][level] for at in self._told)
+        return ", ".join(self._columns[at][level] for at in self._told)
 
     @property
     def told_keys(self) -> tuple[str, ...]:
         """Keys whose values labels have: all of them, or that of mappings one of which says all."""
         return tuple(self.keys[at] for at in self._told)
 
-    @property
+    @cached_property
+    def _columns(self) -> tuple[list[str], ...]:
+        # Texts of all levels, a list a key. Kept, since a study asks for every run, and each text follows from them all
+        return tuple(column_texts(values) for values in zip(*self.levels, strict=True))
+
+    @cached_property
     def _told(self) -> tuple[int, ...]:
         for at, values in enumerate(zip(*self.levels, strict=True)):
-            if all(isinstance(value, dict) for value in values) and len(set(column_texts(values))) == len(values):
+            if all(isinstance(value, dict) for value in values) and len(set(self._columns[at])) == len(values):
                 return (at,)
         return tuple(range(len(self.keys)))
 
     def setting(self, level: int) -> str:
         """Text of the keys and values of a level."""
-        texts = (column_texts(values)[level] for values in zip(*self.levels, strict=True))
+        texts = (column[level] for column in self._columns)
         return ", ".join(f"{name}={text}" for name, text in zip(self.keys, texts, strict=True))
 
     def values(self, level: int) -> dict[str, Any]:

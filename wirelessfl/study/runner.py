@@ -165,7 +165,7 @@ class _Session:
     def _record(self) -> None:
         study = self.study()
         self._folder.write_record(study.as_mapping())
-        self._index.write(index_text(study.factors, study.records))
+        self._index.write(lambda: index_text(study.factors, study.records))
 
     def _underway(self) -> str:
         # The index from messages alone: nothing on disk is looked at again

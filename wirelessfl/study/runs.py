@@ -56,7 +56,7 @@ class RunIndex:
         clock: Seconds, for tests.
     """
 
-    SHARE = 0.02  # of the time may go into writing it
+    SHARE = 0.02  # of the time may go into making and writing its text
     INTERVAL_S = 1.0
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,9 +71,9 @@ class RunIndex:
             OutputError: the place cannot be written.
         """
         if self._clock() >= self._due:
-            self.write(text())
+            self.write(text)
 
-    def write(self, text: str) -> None:
+    def write(self, text: Callable[[], str]) -> None:
         """Atomic write of the text.
 
         Raises:
@@ -81,7 +81,7 @@ class RunIndex:
         """
         began = self._clock()
         self._path.parent.mkdir(exist_ok=True)
-        write_text(self._path, text)
+        write_text(self._path, text())
         ended = self._clock()
         self._due = ended + max(self.INTERVAL_S, (ended - began) / self.SHARE)
 
