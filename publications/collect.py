@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wirelessfl as wfl
+from publications.joint_curves import CurveRow
 from publications.provenance import Notes, Provenance, provenance_of
 from publications.studies import PaperStudy
-from publications.tables import FOLLOWED, METRICS, CurveRow, RunRow, StudyTable, mean_of, value_of
+from publications.tables import FOLLOWED, METRICS, RunRow, StudyTable, mean_of, value_of
 from wirelessfl.errors import WirelessFLError
 from wirelessfl.study import Run, StudyDesign, band
 
@@ -34,7 +35,7 @@ def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
         folder: Where its runs lie.
 
     Returns:
-        All runs that have ended; curves of the points whose seeds have all run.
+        All runs that have ended; mean curves over the seeds of a point that have.
     """
     notes = Notes.of(folder, "")
     rows: list[RunRow] = []
@@ -55,7 +56,6 @@ def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
     curves = [
         row
         for levels, runs in followed.items()
-        if len(runs) == len(design.seeds)
         for metric in (*FOLLOWED, *study.curves)
         for row in _mean_curve(point_at(design, levels), metric, [run[metric] for run in runs])
     ]

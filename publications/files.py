@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from publications.joint_curves import CurveRow
 from publications.provenance import Provenance
 from publications.studies import PaperStudy
-from publications.tables import FIXED, METRICS, PROVENANCE, AuditRow, CurveRow, RunRow, StudyTable
+from publications.tables import FIXED, METRICS, PROVENANCE, AuditRow, RunRow, StudyTable
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from publications.figures import (
     new_figure,
     note,
 )
+from publications.joint_curves import CurveRow
 from publications.ota_checks import EARLY, METRIC, power_saving
 from publications.ota_points import (
     AFTER,
@@ -36,7 +37,7 @@ from publications.ota_points import (
     noiseless,
     step,
 )
-from publications.tables import CurveRow, Tables
+from publications.tables import Tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

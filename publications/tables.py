@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from publications.effects import Difference, MissingRuns
+from publications.joint_curves import CurveRow, joint_curves
 from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
@@ -71,18 +72,6 @@ class RunRow:
 
 
 @dataclass(frozen=True)
-class CurveRow:
-    """A number at a point after a round: mean over the seeds and half width of its 95 % interval."""
-
-    point: dict[str, str]
-    round: int
-    mean: float
-    half_width: float
-    seeds: int
-    metric: str = "test_accuracy"
-
-
-@dataclass(frozen=True)
 class AuditRow:
     """What an audit of a point found."""
 
@@ -105,7 +94,7 @@ class StudyTable:
         name: Of the study.
         keys: What its points differ in.
         runs: Finished runs; `finished_points` leaves those out whose point lacks a seed.
-        curves: Mean curves of the points.
+        curves: Mean curves of the points; `finished_points` leaves those out that lack a seed.
         audits: What audits found.
         stored: How many runs are stored, those of unfinished points with them.
     """
@@ -124,14 +113,16 @@ class StudyTable:
         for run in self.runs:
             there.setdefault(tuple(run.point.values()), set()).add(run.seed)
         runs = tuple(run for run in self.runs if wanted <= there[tuple(run.point.values())])
-        return replace(self, runs=runs, stored=len(self.runs))
+        curves = tuple(row for row in self.curves if row.seeds >= len(wanted))
+        return replace(self, runs=runs, curves=curves, stored=len(self.runs))
 
     def with_stored(self, stored: StudyTable, ids: Sequence[str]) -> StudyTable:
         """The study with the runs, curves and audits that were stored before and are not here.
 
         Runs of unknown origin stay only where there are no others: numbers of two versions do not stand in one study.
         Curves and audits have no origin of their own: they stay where the runs of their point are those that were
-        stored with them, and go with runs that were made anew under another commit or version.
+        stored with them, and go with runs that were made anew under another commit or version. Where all seeds that
+        are here are others than those that were stored, the mean curve is over both.
 
         Args:
             stored: What was stored.
@@ -145,17 +136,26 @@ class StudyTable:
         points = [run.point for run in runs]
         anew = [run.point for run in runs if origins.get(run.run) != run.provenance.source]
         same = [point for point in points if point not in anew]
-        drawn = [row.point for row in self.curves]
-        curves = [row for row in stored.curves if row.point not in drawn and row.point in same]
         audited = [row.point for row in self.audits]
         audits = [row for row in stored.audits if row.point not in audited and row.point in same]
         return replace(
             self,
             runs=runs,
-            curves=(*self.curves, *curves),
+            curves=self._curves_with(stored, [run.run for run in runs]),
             audits=(*self.audits, *audits),
             stored=len(runs),
         )
+
+    def _curves_with(self, stored: StudyTable, ids: Sequence[str]) -> tuple[CurveRow, ...]:
+        sources = {run.run: run.provenance.source for run in self.runs}
+        curves: list[CurveRow] = []
+        for point in {tuple(run.point.values()): run.point for run in (*self.runs, *stored.runs)}.values():
+            here, there = ([row for row in table.curves if row.point == point] for table in (self, stored))
+            before = [run for run in stored.runs if run.point == point and run.run in ids]
+            renewed = any(sources.get(run.run, run.provenance.source) != run.provenance.source for run in before)
+            own = [run.run for run in self.runs if run.point == point]
+            curves.extend(joint_curves(here, [] if renewed else there, own, [run.run for run in before]))
+        return tuple(curves)
 
     def points(self, where: Point | None = None) -> list[dict[str, str]]:
         """The points that agree with ``where``, in the order of the study, values as text."""

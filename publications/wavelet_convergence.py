@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from publications.effects import MissingRuns
+from publications.joint_curves import CurveRow
 from publications.levels import DATASET, DATASETS, Method, common_levels
-from publications.tables import CurveRow, Tables
+from publications.tables import Tables
 from publications.wavelet_methods import DP_SGD, FEDAVG, FEDAVG_WAV, KEYS, SIGMA, WAV
 
 NEARLY = 0.95

@@ -12,8 +12,9 @@ import numpy as np
 from publications.claims import Claim, Outcome, Verdict, at_each, not_tested, verdict, weigh
 from publications.effects import Difference, Effect, Level, MissingRuns
 from publications.gradients import GRADIENT_NORM
+from publications.joint_curves import CurveRow
 from publications.studies import Point
-from publications.tables import CurveRow, Tables
+from publications.tables import Tables
 from publications.tuned_claims import decided_between_rates
 from publications.zcdp_measured import AROUND_THE_TURN, FIRST_DROP, LAST, LOSS_RISE, WINDOW
 from publications.zcdp_points import DEVICES, NOISE, STEPS, method_point

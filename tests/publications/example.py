@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from publications.claims import Claim, Comparison, greater, not_tested
 from publications.figures import accuracy_axis, draw_curves, draw_final, legend_below, new_figure
+from publications.joint_curves import CurveRow
 from publications.paper import Coverage, Paper, PaperFigure, PaperTable
 from publications.provenance import Provenance
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy
-from publications.tables import METRICS, AuditRow, CurveRow, RunRow, StudyTable, Tables
+from publications.tables import METRICS, AuditRow, RunRow, StudyTable, Tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

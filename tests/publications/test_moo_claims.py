@@ -10,6 +10,7 @@ import pytest
 
 from publications.catalogue import find_paper, study_file
 from publications.claims import Outcome, judge
+from publications.joint_curves import CurveRow
 from publications.levels import DATASET
 from publications.moo import MULTI_OBJECTIVE
 from publications.moo_claims import OTHER_RATES, OTHERS, RATE
@@ -21,7 +22,7 @@ from publications.moo_rates import NORM
 from publications.moo_table import all_numbers_rows, diverged_text, table_iii_rows
 from publications.moo_tuned import chosen_rates, has_least_rate
 from publications.studies import SIZES, Size
-from publications.tables import AuditRow, CurveRow, RunRow, StudyTable, Tables
+from publications.tables import AuditRow, RunRow, StudyTable, Tables
 from tests.publications.moo_runs import made_up_tables
 from wirelessfl.study import load_study
 

@@ -14,6 +14,7 @@ from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
 from publications.effects import average
 from publications.figures import draw_curves, new_figure
+from publications.joint_curves import CurveRow
 from publications.ota_checks import (
     EARLY,
     METRIC,
@@ -49,7 +50,7 @@ from publications.ota_points import (
     step,
 )
 from publications.results import read_results
-from publications.tables import METRICS, CurveRow, RunRow, StudyTable, Tables, value_of
+from publications.tables import METRICS, RunRow, StudyTable, Tables, value_of
 
 ROUNDS = 40
 LEAD = {

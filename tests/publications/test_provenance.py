@@ -98,8 +98,10 @@ def test_a_study_is_collected_before_its_end(tmp_path: Path, monkeypatch: pytest
     assert [run.run for run in table.runs] == [run.id for run in design.runs[:3]]
     assert {run.provenance.commit for run in table.runs} == {""}  # nobody noted it
     assert {run.provenance.version for run in table.runs} == {wfl.__version__}
-    assert {row.point["training.epochs"] for row in table.curves} == {"1"}
+    assert {(row.point["training.epochs"], row.seeds) for row in table.curves} == {("1", 2), ("2", 1)}
     assert {row.metric for row in table.curves} == {"test_accuracy", "test_loss", "train_loss"}
     assert tables.about["runs"] == {"one": 4}
-    assert [point["training.epochs"] for point in table.finished_points(design.seeds).points()] == ["1"]
+    shown = table.finished_points(design.seeds)
+    assert [point["training.epochs"] for point in shown.points()] == ["1"]
+    assert {row.point["training.epochs"] for row in shown.curves} == {"1"}
     assert collect(study, design, folder).stored == 3

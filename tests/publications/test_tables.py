@@ -11,10 +11,12 @@ from scipy import stats
 
 from publications.effects import Difference, MissingRuns
 from publications.files import cell, exact, number, read_rows, read_study, write_rows, write_study
+from publications.joint_curves import CurveRow
 from publications.long_table import long_table
 from publications.provenance import UNKNOWN
-from publications.tables import matches, value_of
+from publications.tables import StudyTable, matches, value_of
 from tests.publications.example import EXAMPLE, ORIGIN, RULE, SNR, TABLES, at
+from wirelessfl.study import band
 
 
 def test_a_paired_difference_is_a_paired_t_interval() -> None:
@@ -113,6 +115,55 @@ def test_stored_runs_stay_where_their_traces_are_not_at_hand() -> None:
     unknown = replace(table, runs=tuple(replace(run, provenance=UNKNOWN) for run in table.runs))
     assert here.with_stored(unknown, ids).runs == here.runs
     assert replace(here, runs=()).with_stored(unknown, ids).runs == unknown.runs
+
+
+def runs_of(seeds: dict[int, list[float]], *, commit: str = ORIGIN.commit) -> StudyTable:
+    """A study of one point as its traces give it: accuracies over the rounds of some seeds."""
+    origin = replace(ORIGIN, commit=commit)
+    runs = tuple(
+        replace(TABLES.study("first").runs[0], seed=seed, run=f"good{seed}", provenance=origin) for seed in seeds
+    )
+    over = band(list(seeds.values()))
+    curves = tuple(
+        CurveRow(runs[0].point, at, mean, half_width, over.seeds)
+        for at, (mean, half_width) in enumerate(zip(over.mean, over.half_width, strict=True), start=1)
+    )
+    return StudyTable("first", (RULE,), runs, curves, (), len(runs))
+
+
+SERIES = {seed: list(np.random.default_rng(seed).normal(0.5, 0.1, 6)) for seed in range(1, 8)}
+
+
+@pytest.mark.parametrize(
+    "parts", [((1,), (2,)), ((1,), (2, 3)), ((1, 2), (3,)), ((1, 2, 3), (4, 5, 6, 7)), ((7, 3), (1,))]
+)
+def test_mean_curves_of_seeds_that_ran_apart_are_those_of_all(parts: tuple[tuple[int, ...], ...]) -> None:
+    """Mean and interval of the sample of all, from those of two parts; also where another commit ran the second."""
+    ids = [f"good{seed}" for seed in SERIES]
+    stored, here = (
+        runs_of({seed: SERIES[seed] for seed in part}, commit=commit)
+        for part, commit in zip(parts, ("0123456789ab", "ba9876543210"), strict=True)
+    )
+    found = here.with_stored(stored, ids)
+    over = band([SERIES[seed] for part in parts for seed in part])
+    assert [row.mean for row in found.curves] == pytest.approx(over.mean)
+    assert [row.half_width for row in found.curves] == pytest.approx(over.half_width)
+    assert {row.seeds for row in found.curves} == {over.seeds} == {len(found.runs)}
+
+
+def test_mean_curves_that_cannot_be_joined() -> None:
+    ids = [f"good{seed}" for seed in (1, 2, 3)]
+    stored, both = runs_of({seed: SERIES[seed] for seed in (1, 2)}), runs_of({seed: SERIES[seed] for seed in (2, 3)})
+    assert both.with_stored(stored, ids).curves == stored.curves  # one run is in either: the mean of all is not known
+    assert both.with_stored(stored, ids).finished_points([1, 2, 3]).curves == ()
+    again = runs_of({2: SERIES[2]})
+    assert again.with_stored(stored, ids).curves == stored.curves
+    anew = runs_of({2: SERIES[5]}, commit="ba9876543210")
+    assert anew.with_stored(stored, ids).curves == ()
+    every = runs_of({seed: SERIES[seed] for seed in (1, 2, 3)})
+    assert every.with_stored(stored, ids).curves == every.curves
+    fewer = runs_of({3: SERIES[3]}).with_stored(stored, ids[1:])  # the study has lost a seed that the stored mean has
+    assert fewer.curves == () and [run.run for run in fewer.runs] == ids[1:]
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:

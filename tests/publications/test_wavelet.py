@@ -14,11 +14,12 @@ from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
 from publications.effects import Difference, MissingRuns
 from publications.files import read_rows
+from publications.joint_curves import CurveRow
 from publications.levels import DATASET
 from publications.results import read_results
 from publications.studies import STUDIES
 from publications.sweeps import find_sweep
-from publications.tables import AuditRow, CurveRow, RunRow, StudyTable, Tables
+from publications.tables import AuditRow, RunRow, StudyTable, Tables
 from publications.tuning import scores, winner
 from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET

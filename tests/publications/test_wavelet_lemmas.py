@@ -9,8 +9,9 @@ import pytest
 
 import wirelessfl as wfl
 from publications.claims import Outcome, judge
+from publications.joint_curves import CurveRow
 from publications.levels import DATASET
-from publications.tables import CurveRow, RunRow, StudyTable, Tables
+from publications.tables import RunRow, StudyTable, Tables
 from publications.wavelet_convergence import convergence_rows, reached
 from publications.wavelet_lemmas import LEMMA_CLAIMS, bound_rows, draw_density, element_noise, saved
 from publications.wavelet_methods import MECHANISM, SIGMA

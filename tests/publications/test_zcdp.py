@@ -15,8 +15,9 @@ from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
 from publications.effects import MissingRuns
 from publications.gradients import GRADIENT_NORM
+from publications.joint_curves import CurveRow
 from publications.runner import load_designs
-from publications.tables import CurveRow, RunRow, StudyTable, Tables, matches, value_of
+from publications.tables import RunRow, StudyTable, Tables, matches, value_of
 from publications.zcdp import ZCDP
 from publications.zcdp_curves import falls_at_first, gradient_norms_apart, rises_again
 from publications.zcdp_measured import FIRST_DROP, LOSS_RISE, first_drop, loss_rise

@@ -12,9 +12,10 @@ from publications.claims import Outcome, judge
 from publications.effects import MissingRuns, average
 from publications.files import read_rows
 from publications.gradients import GRADIENT_NORM
+from publications.joint_curves import CurveRow
 from publications.results import size_folder
 from publications.runner import load_designs
-from publications.tables import CurveRow, RunRow, StudyTable, Tables
+from publications.tables import RunRow, StudyTable, Tables
 from publications.texts import epsilon
 from publications.zcdp_curves import larger_gradient_norms
 from publications.zcdp_noise import MASKED_COLUMN, NOISE_TABLES, masked_epsilon
