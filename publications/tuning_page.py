@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _PANELS = 5
 """So many panels stand in a row at most."""
+_LEAST_GAP = 0.04
+"""Part of an axis within which one value of two has a label."""
 _APART = 1.08
 """The last method stands right of a value by this factor and the first one left of it, so that all points are seen."""
 
@@ -129,7 +131,13 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
 
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xticks(list(values), [f"{value:g}" for value in values], rotation=45 if len(values) > 4 else 0)
+    least = (values[-1] / values[0]) ** _LEAST_GAP
+    labelled = list(values[:1])
+    for value in values[1:]:
+        if value >= least * labelled[-1]:
+            labelled.append(value)
+    labels = [f"{value:g}" if value in labelled else "" for value in values]
+    axes.set_xticks(list(values), labels, rotation=45 if len(values) > 4 else 0)
 
 
 def write_sweep_figure(folder: Path, paper: str, sweep: Sweep, trials: Sequence[Trial]) -> None:

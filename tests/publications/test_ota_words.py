@@ -25,12 +25,13 @@ from publications.ota_points import (
 )
 from publications.ota_setting import COVERAGE, SETTING
 from publications.parts import setting_rows
-from publications.results import read_results
+from publications.results import read_results, size_folder
 from publications.studies import Size
-from publications.sweep_keys import LR
+from publications.sweep_keys import BATCH, LR
 from publications.sweeps import find_sweep
 from publications.tables import Tables
-from publications.tuning_runs import tuned_point
+from publications.tuning import scores, winner
+from publications.tuning_runs import read_trials, tuned_point
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.power_control import CrossLayer
 from wirelessfl.scenario.uplink import OverTheAir
@@ -147,21 +148,27 @@ def test_the_tuned_step_has_another_rate_than_its_clip_norm() -> None:
 
 def test_what_tuning_chose() -> None:
     sweep = find_sweep(PAPER.name, "algorithms", "small")
-    norms = {one.name: tuned_point(PAPER.name, sweep.name, "small", one.name)[CLIP] for one in sweep.methods}
-    assert {name: float(norms[name]) for name in ("FedAvg", "FedProx", "Upcycled")} == {
-        "FedAvg": 8,
-        "FedProx": 8,
-        "Upcycled": 16,
-    }
-    grid = sweep.methods[0].grid[CLIP]
-    assert (min(grid), max(grid)) == (0.5, 32) and "Of τ from 0.5 to 32 FedAvg and FedProx chose 8" in TEXT
-    assert f"since {sweep.budget} settings are few" in TEXT and f"the same {sweep.runs} runs" in TEXT
-    study, tables = "tuned-algorithms", RESULTS["small"]
-    at = {one: (study, tuned_point(PAPER.name, sweep.name, "small", one)) for one in norms}
-    for other in ("FedAvg", "FedProx"):
-        lead = tables.difference(at["Upcycled"], at[other])
-        assert f"ends {100 * lead.mean:.2f} points ahead of both" in TEXT and lead.mean < lead.half_width
-    assert tables.difference(at["FedProx"], at["FedAvg"]).mean == pytest.approx(0, abs=1e-9)
+    won = {one.name: tuned_point(PAPER.name, sweep.name, "small", one.name) for one in sweep.methods}
+    assert {float(one[CLIP]) for one in won.values()} == {16}
+    grid = sweep.methods[0].grid
+    assert (min(grid[CLIP]), max(grid[CLIP])) == (0.5, 32) and "Of τ from 0.5 to 32 all four chose 16." in TEXT
+    names = ("FedAvg", "FedProx", "Upcycled")
+    assert [won[name][BATCH] for name in names] == [10, 5, 5]
+    assert (min(grid[BATCH]), max(grid[BATCH])) == (5, 40)
+    assert "Of batches from 5 to 40 FedProx and Upcycled-FL chose 5, the smallest, and FedAvg 10" in TEXT
+    assert f"the same {sweep.runs} runs have" in TEXT
+    trials, behind = read_trials(size_folder(ROOT / "results", PAPER, "small"), sweep), []
+    for method in sweep.methods[:3]:
+        tried = scores(sweep, method, trials)
+        best = max(one.accuracy for one in tried if one.values[BATCH] == 20)
+        behind.append(100 * (winner(tried).accuracy - best))
+    assert "with batches of 20 lie {:.2f}, {:.2f} and {:.2f} points behind".format(*behind) in TEXT
+    tables, at = RESULTS["small"], {one: ("tuned-algorithms", won[one]) for one in names}
+    prox, avg = (tables.difference(at["Upcycled"], at[other]) for other in ("FedProx", "FedAvg"))
+    assert (
+        f"Upcycled-FL is {100 * prox.mean:.2f} points ahead of FedProx and {-100 * avg.mean:.2f} behind FedAvg" in TEXT
+    )
+    assert all(abs(one.mean) < one.half_width for one in (prox, avg))
 
 
 def test_what_another_clip_norm_would_take() -> None:
