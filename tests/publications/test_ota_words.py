@@ -27,7 +27,7 @@ from publications.ota_setting import COVERAGE, SETTING
 from publications.parts import setting_rows
 from publications.results import read_results, size_folder
 from publications.studies import Size
-from publications.sweep_keys import BATCH, LR
+from publications.sweep_keys import BATCH, LR, MU
 from publications.sweeps import find_sweep
 from publications.tables import Tables
 from publications.tuning import scores, winner
@@ -190,6 +190,20 @@ def words(name: str) -> Mapping[str, str]:
     """What the table says of a setting here, by size."""
     (row,) = (row for row in setting_rows(PAPER) if row["setting"] == name)
     return row
+
+
+def test_settings_that_are_tuned_beside_the_studies_are_said_to_be() -> None:
+    grid = find_sweep(PAPER.name, "algorithms", "small").methods[2].grid
+    names = {"learning rate": LR, "batch size": BATCH, "clip norm τ": CLIP, "μ of FedProx and Upcycled-FL": MU}
+    assert set(names.values()) == set(grid)
+    for name, key in names.items():
+        least, most = min(grid[key]), max(grid[key])
+        assert words(name)["here, `small`"].endswith(f"; tuned beside it from {least:g} to {most:g}")
+    for size in ("small", "full"):
+        found = {(one.training.optimizer.lr, one.training.batch_size) for one in scenarios(ALONE, size)}
+        assert found == {(0.05, 20)}
+        told = [words(name)[f"here, `{size}`"].partition(";")[0] for name in ("learning rate", "batch size")]
+        assert told == ["0.05", "20"]
 
 
 @pytest.mark.parametrize("size", ("small", "full"))
