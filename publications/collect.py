@@ -40,6 +40,7 @@ def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
     notes = Notes.of(folder, "")
     rows: list[RunRow] = []
     followed: dict[tuple[int, ...], list[Curves]] = {}
+    series: dict[str, tuple[CurveRow, ...]] = {}
     for run in design.runs:
         place = folder / "runs" / run.id
         found = _ended(place)
@@ -52,14 +53,12 @@ def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
         row = run_row(point, run.scenario.seed, run.id, rounds, summary, provenance)
         own = {name: measure(run.scenario, place / "trace.h5") for name, measure in study.measured.items()}
         rows.append(replace(row, numbers=row.numbers | own))
-        followed.setdefault(run.levels, []).append(_curves(study, run, rounds, place))
-    curves = [
-        row
-        for levels, runs in followed.items()
-        for metric in (*FOLLOWED, *study.curves)
-        for row in _mean_curve(point_at(design, levels), metric, [run[metric] for run in runs])
-    ]
-    return StudyTable(study.name, varied_keys(design), tuple(rows), tuple(curves), stored=len(rows))
+        curves = _curves(study, run, rounds, place)
+        followed.setdefault(run.levels, []).append(curves)
+        series[run.id] = _mean_curves(point, [curves])
+    means = [row for levels, runs in followed.items() for row in _mean_curves(point_at(design, levels), runs)]
+    keys = varied_keys(design)
+    return StudyTable(study.name, keys, tuple(rows), tuple(means), stored=len(rows), series=series)
 
 
 def finished_runs(folder: Path) -> set[str]:
@@ -147,11 +146,12 @@ def _sum(values: NDArray[np.float64]) -> float:
     return float(values.sum()) if len(values) else math.nan
 
 
-def _mean_curve(point: dict[str, str], metric: str, runs: list[NDArray[np.float64]]) -> list[CurveRow]:
+def _mean_curves(point: dict[str, str], runs: list[Curves]) -> tuple[CurveRow, ...]:
     """Rounds that were evaluated only."""
-    over = band(runs)
-    return [
+    bands = {metric: band([run[metric] for run in runs]) for metric in runs[0]}
+    return tuple(
         CurveRow(point, at + 1, float(mean), float(half), over.seeds, metric)
+        for metric, over in bands.items()
         for at, (mean, half) in enumerate(zip(over.mean, over.half_width, strict=True))
         if not math.isnan(mean)
-    ]
+    )

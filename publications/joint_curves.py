@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.special import stdtrit
 
 from publications.effects import ALPHA
+
+Place = tuple[tuple[str, str], ...]
+"""A point with its keys in alphabetical order, for comparison."""
 
 
 @dataclass(frozen=True)
@@ -22,48 +26,43 @@ class CurveRow:
     seeds: int
     metric: str = "test_accuracy"
 
-    @property
-    def place(self) -> tuple[object, ...]:
-        """What tells it from the other rows of its study."""
-        return (*self.point.values(), self.metric, self.round)
+
+def place_of(point: dict[str, str]) -> Place:
+    """A point, the same in whatever order its keys are."""
+    return tuple(sorted(point.items()))
 
 
-def joint_curves(
-    here: Sequence[CurveRow], stored: Sequence[CurveRow], ids_here: Collection[str], ids_stored: Collection[str]
-) -> tuple[CurveRow, ...]:
-    """The curves of one point, over the runs here and those that were stored, as far as their means allow.
+def joint_curves(stored: Sequence[CurveRow], added: Iterable[Sequence[CurveRow]]) -> tuple[CurveRow, ...]:
+    """Mean curves of one point over the seeds that were stored and over further runs.
 
-    Of runs that are both here and stored, and are not all of the stored ones, no mean over all of them follows from two
-    means: the stored curve then stays as it is.
+    Means and half widths have six digits where they were stored, and so has what follows from them.
 
     Args:
-        here: Means over the runs that are here.
-        stored: Means over the runs that were stored, other seeds or the same runs.
-        ids_here: Of the runs that are here.
-        ids_stored: Of those that were stored, and that the study still has.
+        stored: Rows of the stored mean curves.
+        added: Of each further run its own rows, with one seed.
+
+    Returns:
+        Rows of the rounds that all of them have.
     """
-    if set(ids_stored) <= set(ids_here):
-        return tuple(here)
-    if set(ids_stored) & set(ids_here) or not here:
-        return tuple(stored)
-    beside = {row.place: row for row in stored if row.seeds == len(ids_stored)}
-    return tuple(_over_all_seeds(row, beside[row.place]) for row in here if row.place in beside)
+    rows = {(row.metric, row.round): row for row in stored}
+    for run in added:
+        own = {(row.metric, row.round): row for row in run}
+        rows = {at: _over_all_seeds(row, own[at]) for at, row in rows.items() if at in own}
+    return tuple(row for row in rows.values() if not math.isnan(row.mean))
 
 
-def _over_all_seeds(row: CurveRow, other: CurveRow) -> CurveRow:
-    """The mean over the seeds of two rows, from their means and intervals."""
-    seeds = row.seeds + other.seeds
-    mean = (row.seeds * row.mean + other.seeds * other.mean) / seeds
-    # Squares within either, by its own interval, and between them
-    squares = sum(
-        one.seeds * (one.mean - mean) ** 2
-        + (0.0 if one.seeds == 1 else one.seeds * (one.seeds - 1) * (one.half_width / _quantile(one.seeds)) ** 2)
-        for one in (row, other)
-    )
-    half_width = _quantile(seeds) * math.sqrt(squares / (seeds * (seeds - 1)))
-    return replace(row, mean=mean, half_width=half_width, seeds=seeds)
+def _over_all_seeds(row: CurveRow, single: CurveRow) -> CurveRow:
+    """The row with one seed more."""
+    seeds, values = row.seeds + 1, np.array([row.mean, single.mean])
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite values and those whose squares are
+        mean = np.average(values, weights=[row.seeds, 1])
+        squares = np.dot([row.seeds, 1], (values - mean) ** 2)
+        if row.seeds > 1:
+            squares += row.seeds * (row.seeds - 1) * np.square(row.half_width / _quantile(row.seeds))
+        half_width = _quantile(seeds) * np.sqrt(squares / (seeds * (seeds - 1)))
+    return replace(row, mean=float(mean), half_width=float(half_width), seeds=seeds)
 
 
 def _quantile(seeds: int) -> float:
-    """Of Student's t, for a two-sided interval of the mean of so many."""
+    """The quantile of Student's t by which the half width of so many seeds is a multiple of the standard error."""
     return float(stdtrit(seeds - 1, 1 - ALPHA / 2))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from publications.effects import Difference, MissingRuns
-from publications.joint_curves import CurveRow, joint_curves
+from publications.joint_curves import CurveRow, Place, joint_curves, place_of
 from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
@@ -97,6 +97,7 @@ class StudyTable:
         curves: Mean curves of the points; `finished_points` leaves those out that lack a seed.
         audits: What audits found.
         stored: How many runs are stored, those of unfinished points with them.
+        series: Curves of the single runs whose traces are here, by id; no file has them.
     """
 
     name: str
@@ -105,24 +106,24 @@ class StudyTable:
     curves: tuple[CurveRow, ...] = ()
     audits: tuple[AuditRow, ...] = ()
     stored: int = 0
+    series: Mapping[str, tuple[CurveRow, ...]] = field(default_factory=dict)
 
     def finished_points(self, seeds: Sequence[int]) -> StudyTable:
         """The study without the points of which a seed has not run: nothing is judged before its last run."""
-        wanted = set(seeds)
-        there: dict[tuple[str, ...], set[int]] = {}
+        there: dict[Place, set[int]] = {}
         for run in self.runs:
-            there.setdefault(tuple(run.point.values()), set()).add(run.seed)
-        runs = tuple(run for run in self.runs if wanted <= there[tuple(run.point.values())])
-        curves = tuple(row for row in self.curves if row.seeds >= len(wanted))
+            there.setdefault(place_of(run.point), set()).add(run.seed)
+        finished = {place: len(found) for place, found in there.items() if set(seeds) <= found}
+        runs = tuple(run for run in self.runs if place_of(run.point) in finished)
+        curves = tuple(row for row in self.curves if finished.get(place_of(row.point)) == row.seeds)
         return replace(self, runs=runs, curves=curves, stored=len(self.runs))
 
     def with_stored(self, stored: StudyTable, ids: Sequence[str]) -> StudyTable:
         """The study with the runs, curves and audits that were stored before and are not here.
 
         Runs of unknown origin stay only where there are no others: numbers of two versions do not stand in one study.
-        Curves and audits have no origin of their own: they stay where the runs of their point are those that were
-        stored with them, and go with runs that were made anew under another commit or version. Where all seeds that
-        are here are others than those that were stored, the mean curve is over both.
+        Curves and audits have no origin of their own: they stay where none of the runs that were stored with them has
+        been made anew under another commit or version. Mean curves are then joined with those of further seeds.
 
         Args:
             stored: What was stored.
@@ -132,29 +133,42 @@ class StudyTable:
         kept = {one.run: one for one in stored.runs if one.provenance.kept or not here}
         both = kept | here
         runs = tuple(both[run] for run in ids if run in both)
-        origins = {run.run: run.provenance.source for run in stored.runs}
-        points = [run.point for run in runs]
-        anew = [run.point for run in runs if origins.get(run.run) != run.provenance.source]
-        same = [point for point in points if point not in anew]
+        before: dict[Place, list[RunRow]] = {}
+        for run in stored.runs:
+            before.setdefault(place_of(run.point), []).append(run)
+        renewed = {
+            place
+            for place, found in before.items()
+            if any(both[run.run].provenance.source != run.provenance.source for run in found if run.run in both)
+        }
+        points = {place_of(run.point) for run in runs}
         audited = [row.point for row in self.audits]
-        audits = [row for row in stored.audits if row.point not in audited and row.point in same]
-        return replace(
-            self,
-            runs=runs,
-            curves=self._curves_with(stored, [run.run for run in runs]),
-            audits=(*self.audits, *audits),
-            stored=len(runs),
-        )
+        audits = [row for row in stored.audits if row.point not in audited and place_of(row.point) in points - renewed]
+        usable = {
+            place: [run.run for run in found]
+            for place, found in before.items()
+            if place not in renewed and all(run.run in both and run.run in ids for run in found)
+        }
+        joint = replace(self, runs=runs, audits=(*self.audits, *audits), stored=len(runs))
+        return replace(joint, curves=joint._curves_with(stored.curves, usable))
 
-    def _curves_with(self, stored: StudyTable, ids: Sequence[str]) -> tuple[CurveRow, ...]:
-        sources = {run.run: run.provenance.source for run in self.runs}
+    def _curves_with(self, stored: Sequence[CurveRow], usable: Mapping[Place, Sequence[str]]) -> tuple[CurveRow, ...]:
+        # In the order of the runs; by point the runs of whose mean the stored rows may be
+        rows: dict[Place, tuple[list[CurveRow], list[CurveRow]]] = {place_of(run.point): ([], []) for run in self.runs}
+        ids: dict[Place, list[str]] = {}
+        for run in self.runs:
+            ids.setdefault(place_of(run.point), []).append(run.run)
+        for at, table in enumerate((self.curves, stored)):
+            for row in table:
+                if (place := place_of(row.point)) in rows:
+                    rows[place][at].append(row)
         curves: list[CurveRow] = []
-        for point in {tuple(run.point.values()): run.point for run in (*self.runs, *stored.runs)}.values():
-            here, there = ([row for row in table.curves if row.point == point] for table in (self, stored))
-            before = [run for run in stored.runs if run.point == point and run.run in ids]
-            renewed = any(sources.get(run.run, run.provenance.source) != run.provenance.source for run in before)
-            own = [run.run for run in self.runs if run.point == point]
-            curves.extend(joint_curves(here, [] if renewed else there, own, [run.run for run in before]))
+        for place, (here, there) in rows.items():
+            before = usable.get(place, ())
+            if all(run in self.series for run in ids[place]) or any(row.seeds != len(before) for row in there):
+                curves.extend(here)
+            else:
+                curves.extend(joint_curves(there, [self.series[run] for run in ids[place] if run not in before]))
         return tuple(curves)
 
     def points(self, where: Point | None = None) -> list[dict[str, str]]:

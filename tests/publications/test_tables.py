@@ -117,53 +117,106 @@ def test_stored_runs_stay_where_their_traces_are_not_at_hand() -> None:
     assert replace(here, runs=()).with_stored(unknown, ids).runs == unknown.runs
 
 
-def runs_of(seeds: dict[int, list[float]], *, commit: str = ORIGIN.commit) -> StudyTable:
+def runs_of(seeds: dict[int, list[float]], *, commit: str = ORIGIN.commit, key: str = RULE) -> StudyTable:
     """A study of one point as its traces give it: accuracies over the rounds of some seeds."""
-    origin = replace(ORIGIN, commit=commit)
+    origin, point = replace(ORIGIN, commit=commit), {key: "good"}
     runs = tuple(
-        replace(TABLES.study("first").runs[0], seed=seed, run=f"good{seed}", provenance=origin) for seed in seeds
+        replace(TABLES.study("first").runs[0], point=point, seed=seed, run=f"good{seed}", provenance=origin)
+        for seed in seeds
     )
-    over = band(list(seeds.values()))
-    curves = tuple(
-        CurveRow(runs[0].point, at, mean, half_width, over.seeds)
-        for at, (mean, half_width) in enumerate(zip(over.mean, over.half_width, strict=True), start=1)
-    )
-    return StudyTable("first", (RULE,), runs, curves, (), len(runs))
+
+    def rows(series: list[list[float]]) -> tuple[CurveRow, ...]:
+        over = band(series)
+        places = enumerate(zip(over.mean, over.half_width, strict=True), start=1)
+        return tuple(CurveRow(point, at, mean, half_width, over.seeds) for at, (mean, half_width) in places)
+
+    single = {f"good{seed}": rows([series]) for seed, series in seeds.items()}
+    return StudyTable("first", (key,), runs, rows(list(seeds.values())), (), len(runs), single)
+
+
+def without_traces(table: StudyTable) -> StudyTable:
+    """The table as files have it."""
+    return replace(table, series={})
 
 
 SERIES = {seed: list(np.random.default_rng(seed).normal(0.5, 0.1, 6)) for seed in range(1, 8)}
+IDS = [f"good{seed}" for seed in SERIES]
+LATER = "ba9876543210"
+
+
+def of(*seeds: int, commit: str = ORIGIN.commit) -> StudyTable:
+    """Runs of some seeds of `SERIES`."""
+    return runs_of({seed: SERIES[seed] for seed in seeds}, commit=commit)
+
+
+def is_over(table: StudyTable, *seeds: int) -> bool:
+    """Whether the curve of a table is that of these seeds, and is shown where they are all."""
+    over, rows = band([SERIES[seed] for seed in seeds]), table.finished_points(seeds).curves
+    assert {row.seeds for row in rows} == {over.seeds} and [row.round for row in rows] == [1, 2, 3, 4, 5, 6]
+    means, widths = ([getattr(row, name) for row in rows] for name in ("mean", "half_width"))
+    return means == pytest.approx(over.mean) and widths == pytest.approx(over.half_width)
 
 
 @pytest.mark.parametrize(
-    "parts", [((1,), (2,)), ((1,), (2, 3)), ((1, 2), (3,)), ((1, 2, 3), (4, 5, 6, 7)), ((7, 3), (1,))]
+    "parts", [((1,), (2,)), ((1,), (2, 3)), ((1, 2), (3,)), ((1, 2, 3), (4, 5, 6, 7)), ((3, 7), (1,))]
 )
 def test_mean_curves_of_seeds_that_ran_apart_are_those_of_all(parts: tuple[tuple[int, ...], ...]) -> None:
     """Mean and interval of the sample of all, from those of two parts; also where another commit ran the second."""
-    ids = [f"good{seed}" for seed in SERIES]
-    stored, here = (
-        runs_of({seed: SERIES[seed] for seed in part}, commit=commit)
-        for part, commit in zip(parts, ("0123456789ab", "ba9876543210"), strict=True)
-    )
-    found = here.with_stored(stored, ids)
-    over = band([SERIES[seed] for part in parts for seed in part])
-    assert [row.mean for row in found.curves] == pytest.approx(over.mean)
-    assert [row.half_width for row in found.curves] == pytest.approx(over.half_width)
-    assert {row.seeds for row in found.curves} == {over.seeds} == {len(found.runs)}
+    found = of(*parts[1], commit=LATER).with_stored(without_traces(of(*parts[0])), IDS)
+    assert is_over(found, *parts[0], *parts[1])
 
 
-def test_mean_curves_that_cannot_be_joined() -> None:
-    ids = [f"good{seed}" for seed in (1, 2, 3)]
-    stored, both = runs_of({seed: SERIES[seed] for seed in (1, 2)}), runs_of({seed: SERIES[seed] for seed in (2, 3)})
-    assert both.with_stored(stored, ids).curves == stored.curves  # one run is in either: the mean of all is not known
-    assert both.with_stored(stored, ids).finished_points([1, 2, 3]).curves == ()
-    again = runs_of({2: SERIES[2]})
-    assert again.with_stored(stored, ids).curves == stored.curves
-    anew = runs_of({2: SERIES[5]}, commit="ba9876543210")
-    assert anew.with_stored(stored, ids).curves == ()
-    every = runs_of({seed: SERIES[seed] for seed in (1, 2, 3)})
-    assert every.with_stored(stored, ids).curves == every.curves
-    fewer = runs_of({3: SERIES[3]}).with_stored(stored, ids[1:])  # the study has lost a seed that the stored mean has
-    assert fewer.curves == () and [run.run for run in fewer.runs] == ids[1:]
+def test_seeds_are_joined_one_after_the_other() -> None:
+    """Each is stored as soon as it has ended; traces of the first ones are gone, those of the others are not."""
+    stored = without_traces(of(1, 2))
+    for last in (3, 4, 5):
+        stored = without_traces(of(*range(3, last + 1)).with_stored(stored, IDS))
+        assert is_over(stored, *range(1, last + 1))
+    assert is_over(of(4).with_stored(stored, IDS), 1, 2, 3, 4, 5)
+    assert is_over(of(1, 2, 3, 4, 5).with_stored(stored, IDS), 1, 2, 3, 4, 5)
+
+
+def test_curves_are_those_of_the_runs_that_stand_beside_them() -> None:
+    """Nothing is shown as the mean of runs of which it is not: seeds that the study lost, runs that were made anew."""
+    stored, anew = without_traces(of(1, 2, 3)), runs_of({2: SERIES[5]}, commit=LATER)
+    for found, seeds in (
+        (anew.with_stored(stored, IDS), (1, 2, 3)),
+        (of(4).with_stored(stored, IDS[1:]), (2, 3, 4)),
+        (of().with_stored(stored, IDS[1:]), (2, 3)),
+        (of(2).with_stored(stored, IDS[1:]), (2, 3)),
+        (of(4).with_stored(replace(stored, curves=of(1, 2).curves), IDS), (1, 2, 3, 4)),
+    ):
+        assert {run.seed for run in found.runs} == set(seeds) and found.finished_points(seeds).curves == ()
+    assert of(1, 2).with_stored(stored, IDS).finished_points([1, 2, 3, 4]).curves == ()
+
+
+def test_a_point_is_the_same_whatever_the_order_of_its_keys() -> None:
+    def with_key(table: StudyTable, *, first: bool) -> StudyTable:
+        def with_one(point: dict[str, str]) -> dict[str, str]:
+            return {"b": "1", **point} if first else {**point, "b": "1"}
+
+        runs = tuple(replace(run, point=with_one(run.point)) for run in table.runs)
+        curves = tuple(replace(row, point=with_one(row.point)) for row in table.curves)
+        return replace(table, runs=runs, curves=curves)
+
+    stored = with_key(without_traces(of(1, 2)), first=False)
+    for here, seeds in ((of(3), (1, 2, 3)), (of(1, 2), (1, 2))):
+        assert is_over(with_key(here, first=True).with_stored(stored, IDS), *seeds)
+
+
+def test_curves_of_points_that_a_study_no_longer_has_go() -> None:
+    before = without_traces(runs_of({seed: SERIES[seed] for seed in (1, 2)}, key="other"))
+    assert of(1, 2).with_stored(before, IDS).curves == of(1, 2).curves
+
+
+def test_means_that_are_not_finite_and_audits_of_other_seeds() -> None:
+    huge = runs_of({2: [1e200, np.inf, np.inf]}, commit=LATER)
+    joined = huge.with_stored(without_traces(runs_of({1: [1.0, 1.0, -np.inf]})), IDS)
+    assert [(row.round, row.mean) for row in joined.curves] == [(1, 5e199), (2, np.inf)]
+    audits = tuple(replace(one, point={RULE: "good"}) for one in TABLES.study("first").audits)
+    audited = replace(without_traces(of(1)), audits=audits)
+    assert of(2).with_stored(audited, IDS).audits == audits
+    assert runs_of({1: SERIES[2]}, commit=LATER).with_stored(audited, IDS).audits == ()
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:
