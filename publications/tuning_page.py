@@ -131,12 +131,12 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
 
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
-    least = (values[-1] / values[0]) ** _LEAST_GAP
-    labelled = list(values[:1])
-    for value in values[1:]:
-        if value >= least * labelled[-1]:
+    first, *between, last = values
+    least, labelled = (last / first) ** _LEAST_GAP, [first]
+    for value in between:
+        if labelled[-1] * least <= value <= last / least:
             labelled.append(value)
-    labels = [f"{value:g}" if value in labelled else "" for value in values]
+    labels = [f"{value:g}" if value in (*labelled, last) else "" for value in values]
     axes.set_xticks(list(values), labels, rotation=45 if len(values) > 4 else 0)
 
 

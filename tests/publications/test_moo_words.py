@@ -31,7 +31,7 @@ from publications.moo_setting import SETTING
 from publications.moo_table import all_numbers_rows, diverged_runs, lead_rows
 from publications.results import judge_all, read_results
 from publications.studies import SIZES, Size
-from publications.sweep_keys import CLIP, LR
+from publications.sweep_keys import BATCH, CLIP, LR
 from publications.sweeps import find_sweep
 from publications.tuning import scores, value_in
 from publications.tuning_runs import read_trials, tuned_point
@@ -376,6 +376,45 @@ def test_versions_of_the_streams_and_devices() -> None:
     assert on_gpu == {"sample", "moo", "moo-private", "sample-once"}
     minutes = [run.provenance.seconds / 60 for run in RESULTS["full"].study("moo-once").runs]
     assert 40 < sum(minutes) / len(minutes) < 50 and "some 45 minutes of a core" in TEXT
+
+
+def test_tuned_at_three_epsilons_in_the_small_size() -> None:
+    sweeps = {"6.38": "clipping-6-38", "3.61": "clipping", "1.64": "clipping-1-64"}
+    tables, names = RESULTS["small"], dict.fromkeys(name for _, name in TUNED_NAMES)
+    won = {at: {name: tuned_point(PAPER.name, sweep, "small", name) for name in names} for at, sweep in sweeps.items()}
+
+    def leads(name: str) -> list[Difference]:
+        return [
+            tables.difference((f"tuned-{sweep}", won[at][name]), (f"tuned-{sweep}", won[at]["DP-SGD"]))
+            for at, sweep in sweeps.items()
+        ]
+
+    def text(lead: Difference, digits: str) -> str:
+        return f"{100 * lead.mean:{digits}} ± {100 * lead.half_width:{digits}}"
+
+    published, private = leads("MOO"), leads("MOO, private")
+    told = [text(lead, digits) for lead, digits in zip(published, (".2f", ".3f", ".1f"), strict=True)]
+    assert "it leads DP-SGD by {}, {} and {} points at 6.38, 3.61 and 1.64".format(*told) in TEXT
+    images = round(10_000 * published[0].mean)
+    assert f"At ε = 6.38 the lead is {told[0]} points, {images} images, and at 1.64 five seeds do not tell" in TEXT
+    assert published[2].low < 0 < published[2].high
+    told = [text(lead, ".3f") for lead in private]
+    assert "with private feedback, at equal accounted ε, by {}, {} and {}.".format(*told) in TEXT
+    told = [f"{100 * lead.mean:.1f}" for lead in leads("DP-SGD-WAV")]
+    assert "Wavelets, whose accounted ε is ∞, lead by {}, {} and {} points.".format(*told) in TEXT
+    for name in ("dynamic DP", "tempered sigmoid"):
+        loose, middle, tight = leads(name)
+        assert middle.high < 0 and all(one.low < 0 < one.high for one in (loose, tight)), name
+    for at, sweep in sweeps.items():
+        methods = {one.name: one for one in find_sweep(PAPER.name, sweep, "small").methods}
+        for name in ("MOO", "MOO, private"):
+            setting = methods[name].setting_in(won[at][name])
+            assert setting[NORM_RATE] == min(methods[name].grid[NORM_RATE])
+        if at == "6.38":
+            settings = {name: one.setting_in(won[at][name]) for name, one in methods.items()}
+            assert {one[BATCH] for one in settings.values()} == {40}
+            ended = {name for name, one in settings.items() if one[CLIP] == max(methods[name].grid[CLIP]) == 4}
+            assert ended == set(methods) - {"tempered sigmoid"}
 
 
 def test_a_step_is_the_same_with_what_tuning_chose_in_the_small_size() -> None:

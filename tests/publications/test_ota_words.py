@@ -156,13 +156,19 @@ def test_what_tuning_chose() -> None:
     assert [won[name][BATCH] for name in names] == [10, 5, 5]
     assert (min(grid[BATCH]), max(grid[BATCH])) == (5, 40)
     assert "Of batches from 5 to 40 FedProx and Upcycled-FL chose 5, the smallest, and FedAvg 10" in TEXT
-    assert f"the same {sweep.runs} runs have" in TEXT
-    trials, behind = read_trials(size_folder(ROOT / "results", PAPER, "small"), sweep), []
-    for method in sweep.methods[:3]:
-        tried = scores(sweep, method, trials)
-        best = max(one.accuracy for one in tried if one.values[BATCH] == 20)
-        behind.append(100 * (winner(tried).accuracy - best))
-    assert "with batches of 20 lie {:.2f}, {:.2f} and {:.2f} points behind".format(*behind) in TEXT
+    assert "with τ from 0.5 to 32 and batches from 5 to 40: all chose τ = 16." in TEXT
+    trials = read_trials(size_folder(ROOT / "results", PAPER, "small"), sweep)
+    tried = [scores(sweep, method, trials) for method in sweep.methods[:3]]
+
+    def behind(batch: int) -> Iterable[float]:
+        for some in tried:
+            best = max(one.accuracy for one in some if one.values[BATCH] == batch)
+            yield 100 * (winner(some).accuracy - best)
+
+    told = "best with batches of 20 lie {:.2f}, {:.2f} and {:.2f} points behind those that won".format(*behind(20))
+    assert (
+        f"{told}, on validation samples, and those of 40 {{:.2f}}, {{:.2f}} and {{:.2f}}.".format(*behind(40)) in TEXT
+    )
     tables, at = RESULTS["small"], {one: ("tuned-algorithms", won[one]) for one in names}
     prox, avg = (tables.difference(at["Upcycled"], at[other]) for other in ("FedProx", "FedAvg"))
     assert (

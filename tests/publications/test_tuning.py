@@ -282,14 +282,14 @@ def test_points_of_many_methods_stay_at_their_values() -> None:
 
 
 def test_values_that_lie_close_together_do_not_write_over_each_other() -> None:
-    """Grids of two methods on one axis, with 0.2 in one of them and 0.25 in the other."""
-    grids = (0.0125, 0.05, 0.2), (0.25, 2.0, 32.0)
+    """Grids of two methods on one axis, with 0.2 in one of them and 0.25 in the other; both ends have a label."""
+    grids = (0.0125, 0.05, 0.2), (0.25, 30.0, 32.0)
     methods = tuple(TunedMethod(str(at), {"p": at}, {"a": grid}, {"a": grid[0]}) for at, grid in enumerate(grids))
     sweep = Sweep("s", "", "small", "x", 3, methods, {}, {}, seeds=(8,))
     trials = [Trial(one.name, at, 8, 0.5 + 0.01 * at, 1.0, 1.0, "") for one in methods for at in range(3)]
     axes = draw_sweep(sweep, trials).axes[0]
     assert axes.get_xticks() == pytest.approx([*grids[0], *grids[1]])
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.0125", "0.05", "0.2", "", "2", "32"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.0125", "0.05", "0.2", "", "", "32"]
 
 
 def test_what_won_is_seen_of_every_method() -> None:
