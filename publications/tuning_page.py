@@ -131,9 +131,9 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
 
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
-    first, *between, last = values
+    first, last = values[0], values[-1]
     least, labelled = (last / first) ** _LEAST_GAP, [first]
-    for value in between:
+    for value in values[1:-1]:
         if labelled[-1] * least <= value <= last / least:
             labelled.append(value)
     labels = [f"{value:g}" if value in (*labelled, last) else "" for value in values]
