@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 import wirelessfl as wfl
+from publications.provenance import current_commit
 from publications.studies import Size
 from publications.sweeps import SWEEPS
 from publications.tuning import Sweep
@@ -43,11 +44,13 @@ def tune_paper(
         OutputError: a file cannot be written.
     """
     sweeps = _chosen(paper, size, only)
+    commit = current_commit()  # before the first sweep writes its study beside those that are committed
     for sweep in sweeps:
         trials = run_sweep(
             paper,
             sweep,
             work,
+            commit,
             lambda design: wfl.study_progress(design, quiet=quiet),
             workers=workers,
             resume=resume,

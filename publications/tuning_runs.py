@@ -15,7 +15,7 @@ import yaml
 import wirelessfl as wfl
 from publications.files import number, read_provenance, read_rows, write_rows
 from publications.noted import Watch, run_noted
-from publications.provenance import Notes, Provenance, current_commit, provenance_of
+from publications.provenance import Notes, Provenance, provenance_of
 from publications.studies import STUDIES, PaperStudy, Point
 from publications.sweeps import SWEEPS, sweeps_named
 from publications.tuning import VALIDATION, Sweep, Trial, TunedMethod, scores, winner
@@ -52,7 +52,7 @@ def tuning_design(paper: str, sweep: Sweep, method: TunedMethod) -> StudyDesign:
 
 
 def run_sweep(
-    paper: str, sweep: Sweep, work: Path, watch: Watch, *, workers: int | None = None, resume: bool = False
+    paper: str, sweep: Sweep, work: Path, commit: str, watch: Watch, *, workers: int | None = None, resume: bool = False
 ) -> list[Trial]:
     """All runs of a sweep.
 
@@ -60,6 +60,7 @@ def run_sweep(
         paper: Name of the paper.
         sweep: What is tuned.
         work: Folder for traces, below it one for each method.
+        commit: The commit of the source that runs here.
         watch: What shows progress.
         workers: Processes.
         resume: Keep what is finished.
@@ -70,7 +71,6 @@ def run_sweep(
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
     designs = {method.name: tuning_design(paper, sweep, method) for method in sweep.methods}
-    commit = current_commit()
     trials = []
     for name, design in designs.items():
         folder = work / design.name

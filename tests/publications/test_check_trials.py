@@ -47,7 +47,7 @@ def tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Sweep, list[
     method = TunedMethod("m", {}, {rate: (0.1, 0.5)}, {rate: 0.1})
     sweep = Sweep("s", "Digits", "small", "one", 2, (method,), {}, {}, seeds=(8, 9))
     monkeypatch.setitem(SWEEPS, "tiny", (sweep,))
-    trials = tuning_runs.run_sweep("tiny", sweep, tmp_path / "work", unwatched, workers=1)
+    trials = tuning_runs.run_sweep("tiny", sweep, tmp_path / "work", "", unwatched, workers=1)
     folder = tmp_path / "papers" / "tiny"
     tuning_runs.write_trials(folder, sweep, trials)
     return sweep, trials, folder

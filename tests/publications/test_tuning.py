@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -196,7 +197,7 @@ def test_a_sweep_becomes_a_study(example: Sweep, tmp_path: Path, capsys: pytest.
 
     before = sorted((tmp_path / "work").rglob("trace.h5"), key=str)
     stamps = [file.stat().st_mtime_ns for file in before]
-    again = run_sweep("example", example, tmp_path / "work", unwatched, workers=1, resume=True)
+    again = run_sweep("example", example, tmp_path / "work", current_commit(), unwatched, workers=1, resume=True)
     assert [file.stat().st_mtime_ns for file in before] == stamps
     write_trials(folder, example, again)
     assert read_trials(folder, example) == trials
@@ -226,6 +227,27 @@ def test_a_sweep_whose_rates_other_studies_take_writes_none(
     assert not tuned_file("example", taken).exists()
     said = capsys.readouterr().out
     assert "chosen: rate 0.0001: 50.00 %" in said and "study" not in said
+
+
+def test_what_a_sweep_writes_does_not_change_the_commit_of_the_next(
+    example: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The study that the first writes is a file that numbers follow from."""
+    sweeps = tuple(replace(example, name=name) for name in ("one", "two"))
+    monkeypatch.setitem(SWEEPS, "example", sweeps)
+    monkeypatch.setattr(
+        "publications.tuning_command.current_commit", lambda: "+" if tuned_file("example", example).exists() else ""
+    )
+    commits = []
+
+    def found(paper: str, sweep: Sweep, work: Path, commit: str, *rest: object, **options: object) -> list[Trial]:
+        commits.append(commit)
+        settings = itertools.product(sweep.methods, (0, 1), sweep.seeds)
+        return [Trial(method.name, at, seed, 0.5, 1.0, 1.0, "") for method, at, seed in settings]
+
+    monkeypatch.setattr("publications.tuning_command.run_sweep", found)
+    tune_paper("example", "small", (), tmp_path, tmp_path, workers=1, resume=False, quiet=True)
+    assert tuned_file("example", sweeps[1]).exists() and commits == ["", ""]
 
 
 def test_what_is_not_run_says_its_command(example: Sweep, tmp_path: Path) -> None:
