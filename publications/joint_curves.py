@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from publications.effects import ALPHA
 
-Place = tuple[tuple[str, str], ...]
+PointKey = tuple[tuple[str, str], ...]
 """A point with its keys in alphabetical order, for comparison."""
 
 
@@ -27,8 +27,8 @@ class CurveRow:
     metric: str = "test_accuracy"
 
 
-def place_of(point: dict[str, str]) -> Place:
-    """A point, the same in whatever order its keys are."""
+def key_of(point: dict[str, str]) -> PointKey:
+    """The key of a point, the same in whatever order its own keys are."""
     return tuple(sorted(point.items()))
 
 

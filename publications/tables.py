@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from publications.effects import Difference, MissingRuns
-from publications.joint_curves import CurveRow, Place, joint_curves, place_of
+from publications.joint_curves import CurveRow, PointKey, joint_curves, key_of
 from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
@@ -110,12 +110,12 @@ class StudyTable:
 
     def finished_points(self, seeds: Sequence[int]) -> StudyTable:
         """The study without the points of which a seed has not run: nothing is judged before its last run."""
-        there: dict[Place, set[int]] = {}
+        there: dict[PointKey, set[int]] = {}
         for run in self.runs:
-            there.setdefault(place_of(run.point), set()).add(run.seed)
-        finished = {place: len(found) for place, found in there.items() if set(seeds) <= found}
-        runs = tuple(run for run in self.runs if place_of(run.point) in finished)
-        curves = tuple(row for row in self.curves if finished.get(place_of(row.point)) == row.seeds)
+            there.setdefault(key_of(run.point), set()).add(run.seed)
+        finished = {key: len(found) for key, found in there.items() if set(seeds) <= found}
+        runs = tuple(run for run in self.runs if key_of(run.point) in finished)
+        curves = tuple(row for row in self.curves if finished.get(key_of(row.point)) == row.seeds)
         return replace(self, runs=runs, curves=curves, stored=len(self.runs))
 
     def with_stored(self, stored: StudyTable, ids: Sequence[str]) -> StudyTable:
@@ -133,42 +133,44 @@ class StudyTable:
         kept = {one.run: one for one in stored.runs if one.provenance.kept or not here}
         both = kept | here
         runs = tuple(both[run] for run in ids if run in both)
-        before: dict[Place, list[RunRow]] = {}
+        before: dict[PointKey, list[RunRow]] = {}
         for run in stored.runs:
-            before.setdefault(place_of(run.point), []).append(run)
+            before.setdefault(key_of(run.point), []).append(run)
         renewed = {
-            place
-            for place, found in before.items()
+            key
+            for key, found in before.items()
             if any(both[run.run].provenance.source != run.provenance.source for run in found if run.run in both)
         }
-        points = {place_of(run.point) for run in runs}
+        points = {key_of(run.point) for run in runs}
         audited = [row.point for row in self.audits]
-        audits = [row for row in stored.audits if row.point not in audited and place_of(row.point) in points - renewed]
+        audits = [row for row in stored.audits if row.point not in audited and key_of(row.point) in points - renewed]
         usable = {
-            place: [run.run for run in found]
-            for place, found in before.items()
-            if place not in renewed and all(run.run in both and run.run in ids for run in found)
+            key: [run.run for run in found]
+            for key, found in before.items()
+            if key not in renewed and all(run.run in both and run.run in ids for run in found)
         }
         joint = replace(self, runs=runs, audits=(*self.audits, *audits), stored=len(runs))
         return replace(joint, curves=joint._curves_with(stored.curves, usable))
 
-    def _curves_with(self, stored: Sequence[CurveRow], usable: Mapping[Place, Sequence[str]]) -> tuple[CurveRow, ...]:
+    def _curves_with(
+        self, stored: Sequence[CurveRow], usable: Mapping[PointKey, Sequence[str]]
+    ) -> tuple[CurveRow, ...]:
         # In the order of the runs; by point the runs of whose mean the stored rows may be
-        rows: dict[Place, tuple[list[CurveRow], list[CurveRow]]] = {place_of(run.point): ([], []) for run in self.runs}
-        ids: dict[Place, list[str]] = {}
+        rows: dict[PointKey, tuple[list[CurveRow], list[CurveRow]]] = {key_of(run.point): ([], []) for run in self.runs}
+        ids: dict[PointKey, list[str]] = {}
         for run in self.runs:
-            ids.setdefault(place_of(run.point), []).append(run.run)
+            ids.setdefault(key_of(run.point), []).append(run.run)
         for at, table in enumerate((self.curves, stored)):
             for row in table:
-                if (place := place_of(row.point)) in rows:
-                    rows[place][at].append(row)
+                if (key := key_of(row.point)) in rows:
+                    rows[key][at].append(row)
         curves: list[CurveRow] = []
-        for place, (here, there) in rows.items():
-            before = usable.get(place, ())
-            if all(run in self.series for run in ids[place]) or any(row.seeds != len(before) for row in there):
+        for key, (here, there) in rows.items():
+            before = usable.get(key, ())
+            if all(run in self.series for run in ids[key]) or any(row.seeds != len(before) for row in there):
                 curves.extend(here)
             else:
-                curves.extend(joint_curves(there, [self.series[run] for run in ids[place] if run not in before]))
+                curves.extend(joint_curves(there, [self.series[run] for run in ids[key] if run not in before]))
         return tuple(curves)
 
     def points(self, where: Point | None = None) -> list[dict[str, str]]:
