@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,23 +32,53 @@ def key_of(point: dict[str, str]) -> PointKey:
     return tuple(sorted(point.items()))
 
 
-def joint_curves(stored: Sequence[CurveRow], added: Iterable[Sequence[CurveRow]]) -> tuple[CurveRow, ...]:
-    """Mean curves of one point over the seeds that were stored and over further runs.
+def curves_of_all(
+    present: Mapping[PointKey, Sequence[str]],
+    here: Iterable[CurveRow],
+    series: Mapping[str, Sequence[CurveRow]],
+    stored: Iterable[CurveRow],
+    averaged: Mapping[PointKey, Sequence[str]],
+) -> tuple[CurveRow, ...]:
+    """The mean curves of all points over the runs that are here and those that were stored.
 
-    Means and half widths have six digits where they were stored, and so has what follows from them.
+    Where a stored mean is over runs that the study no longer has, or was made anew, the mean is over those here alone.
 
     Args:
-        stored: Rows of the stored mean curves.
-        added: Of each further run its own rows, with one seed.
+        present: Ids of all runs of each point, in the order of the study.
+        here: Means over the runs that are here.
+        series: Curves of each run that is here, by id.
+        stored: Means that were stored.
+        averaged: Ids of the runs over which a point's stored means are, where they can be used.
+    """
+    own, before = _by_point(here), _by_point(stored)
+    curves: list[CurveRow] = []
+    for key, ids in present.items():
+        means, over = before.get(key, []), averaged.get(key, ())
+        if all(run in series for run in ids) or any(row.seeds != len(over) for row in means):
+            curves.extend(own.get(key, []))
+        else:
+            curves.extend(_joined(means, [series[run] for run in ids if run not in over]))
+    return tuple(curves)
 
-    Returns:
-        Rows of the rounds that all of them have.
+
+def _by_point(rows: Iterable[CurveRow]) -> dict[PointKey, list[CurveRow]]:
+    """Rows by the key of their point."""
+    found: dict[PointKey, list[CurveRow]] = {}
+    for row in rows:
+        found.setdefault(key_of(row.point), []).append(row)
+    return found
+
+
+def _joined(stored: Sequence[CurveRow], added: Iterable[Sequence[CurveRow]]) -> list[CurveRow]:
+    """Mean curves of one point over the seeds that were stored and over further runs, of the rounds that all have.
+
+    Means and half widths have six digits where they were stored, and so has what follows from them.
     """
     rows = {(row.metric, row.round): row for row in stored}
     for run in added:
-        own = {(row.metric, row.round): row for row in run}
-        rows = {at: _over_all_seeds(row, own[at]) for at, row in rows.items() if at in own}
-    return tuple(row for row in rows.values() if not math.isnan(row.mean))
+        single = {(row.metric, row.round): row for row in run}
+        rows = {at: _over_all_seeds(row, single[at]) for at, row in rows.items() if at in single}
+    return [row for row in rows.values() if not math.isnan(row.mean)]
 
 
 def _over_all_seeds(row: CurveRow, single: CurveRow) -> CurveRow:

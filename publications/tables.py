@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from publications.effects import Difference, MissingRuns
-from publications.joint_curves import CurveRow, PointKey, joint_curves, key_of
+from publications.joint_curves import CurveRow, PointKey, curves_of_all, key_of
 from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
@@ -110,10 +110,8 @@ class StudyTable:
 
     def finished_points(self, seeds: Sequence[int]) -> StudyTable:
         """The study without the points of which a seed has not run: nothing is judged before its last run."""
-        there: dict[PointKey, set[int]] = {}
-        for run in self.runs:
-            there.setdefault(key_of(run.point), set()).add(run.seed)
-        finished = {key: len(found) for key, found in there.items() if set(seeds) <= found}
+        there = _by_point(self.runs)
+        finished = {key: len(found) for key, found in there.items() if set(seeds) <= {run.seed for run in found}}
         runs = tuple(run for run in self.runs if key_of(run.point) in finished)
         curves = tuple(row for row in self.curves if finished.get(key_of(row.point)) == row.seeds)
         return replace(self, runs=runs, curves=curves, stored=len(self.runs))
@@ -130,48 +128,29 @@ class StudyTable:
             ids: Of the runs of the study as it is now, in their order; others are dropped.
         """
         here = {run.run: run for run in self.runs}
-        kept = {one.run: one for one in stored.runs if one.provenance.kept or not here}
-        both = kept | here
-        runs = tuple(both[run] for run in ids if run in both)
-        before: dict[PointKey, list[RunRow]] = {}
-        for run in stored.runs:
-            before.setdefault(key_of(run.point), []).append(run)
+        both = {one.run: one for one in stored.runs if one.provenance.kept or not here} | here
+        runs = {run: both[run] for run in ids if run in both}
+        now, before = _by_point(runs.values()), _by_point(stored.runs)
         renewed = {
             key
             for key, found in before.items()
             if any(both[run.run].provenance.source != run.provenance.source for run in found if run.run in both)
         }
-        points = {key_of(run.point) for run in runs}
-        audited = [row.point for row in self.audits]
-        audits = [row for row in stored.audits if row.point not in audited and key_of(row.point) in points - renewed]
-        usable = {
+        audited = {key_of(row.point) for row in self.audits}
+        audits = [row for row in stored.audits if key_of(row.point) in now.keys() - renewed - audited]
+        averaged = {
             key: [run.run for run in found]
             for key, found in before.items()
-            if key not in renewed and all(run.run in both and run.run in ids for run in found)
+            if key not in renewed and all(run.run in runs for run in found)
         }
-        joint = replace(self, runs=runs, audits=(*self.audits, *audits), stored=len(runs))
-        return replace(joint, curves=joint._curves_with(stored.curves, usable))
-
-    def _curves_with(
-        self, stored: Sequence[CurveRow], usable: Mapping[PointKey, Sequence[str]]
-    ) -> tuple[CurveRow, ...]:
-        # In the order of the runs; by point the runs of whose mean the stored rows may be
-        rows: dict[PointKey, tuple[list[CurveRow], list[CurveRow]]] = {key_of(run.point): ([], []) for run in self.runs}
-        ids: dict[PointKey, list[str]] = {}
-        for run in self.runs:
-            ids.setdefault(key_of(run.point), []).append(run.run)
-        for at, table in enumerate((self.curves, stored)):
-            for row in table:
-                if (key := key_of(row.point)) in rows:
-                    rows[key][at].append(row)
-        curves: list[CurveRow] = []
-        for key, (here, there) in rows.items():
-            before = usable.get(key, ())
-            if all(run in self.series for run in ids[key]) or any(row.seeds != len(before) for row in there):
-                curves.extend(here)
-            else:
-                curves.extend(joint_curves(there, [self.series[run] for run in ids[key] if run not in before]))
-        return tuple(curves)
+        present = {key: [run.run for run in found] for key, found in now.items()}
+        return replace(
+            self,
+            runs=tuple(runs.values()),
+            curves=curves_of_all(present, self.curves, self.series, stored.curves, averaged),
+            audits=(*self.audits, *audits),
+            stored=len(runs),
+        )
 
     def points(self, where: Point | None = None) -> list[dict[str, str]]:
         """The points that agree with ``where``, in the order of the study, values as text."""
@@ -274,6 +253,14 @@ class Tables:
         one = self.study(first[0]).by_seed(metric, first[1])
         other = self.study(second[0]).by_seed(metric, second[1])
         return Difference({seed: one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())})
+
+
+def _by_point(runs: Iterable[RunRow]) -> dict[PointKey, list[RunRow]]:
+    """Runs by the key of their point, in the order of their first runs."""
+    found: dict[PointKey, list[RunRow]] = {}
+    for run in runs:
+        found.setdefault(key_of(run.point), []).append(run)
+    return found
 
 
 def value_of(value: Any) -> str:
