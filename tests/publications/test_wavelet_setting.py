@@ -49,8 +49,9 @@ def test_what_larger_sizes_would_take() -> None:
     again = 2 * sum(seconds("optimizers")) / 3600
     assert 6.5 <= again < 7.5 and "two more would take some seven hours of a core" in PAGE
     ahead = read_rows(STORED / "medium" / "optimizers.ahead.runs.csv")
-    assert {row["seed"] for row in ahead} == {"2", "3"} and {row["data.dataset.name"] for row in ahead} == {"mnist"}
-    assert f"{len(ahead)} of these {2 * len(seconds('optimizers'))} runs, all on MNIST, have ended" in PAGE
+    assert {row["seed"] for row in ahead} == {"2", "3"}
+    assert sum(row["data.dataset.name"] != "mnist" for row in ahead) == 1
+    assert f"{len(ahead)} of these {2 * len(seconds('optimizers'))} runs, but for one on MNIST, have ended" in PAGE
     sample = seconds("sample")
     assert 570 <= sum(sample) / len(sample) < 630 and "a run of DP-SGD takes some ten minutes of a core" in PAGE
 
