@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
@@ -13,6 +14,14 @@ from publications.effects import ALPHA
 
 PointKey = tuple[tuple[str, str], ...]
 """A point with its keys in alphabetical order, for comparison."""
+
+
+class _AtPoint(Protocol):
+    @property
+    def point(self) -> dict[str, str]: ...
+
+
+Row = TypeVar("Row", bound=_AtPoint)
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,14 @@ class CurveRow:
 def key_of(point: dict[str, str]) -> PointKey:
     """The key of a point, the same in whatever order its own keys are."""
     return tuple(sorted(point.items()))
+
+
+def by_point(rows: Iterable[Row]) -> dict[PointKey, list[Row]]:
+    """Rows by the key of their point, in the order of the points' first rows."""
+    found: dict[PointKey, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key_of(row.point), []).append(row)
+    return found
 
 
 def curves_of_all(
@@ -50,7 +67,7 @@ def curves_of_all(
         stored: Means that were stored.
         averaged: Ids of the runs over which a point's stored means are, where they can be used.
     """
-    own, before = _by_point(here), _by_point(stored)
+    own, before = by_point(here), by_point(stored)
     curves: list[CurveRow] = []
     for key, ids in present.items():
         means, over = before.get(key, []), averaged.get(key, ())
@@ -59,14 +76,6 @@ def curves_of_all(
         else:
             curves.extend(_joined(means, [series[run] for run in ids if run not in over]))
     return tuple(curves)
-
-
-def _by_point(rows: Iterable[CurveRow]) -> dict[PointKey, list[CurveRow]]:
-    """Rows by the key of their point."""
-    found: dict[PointKey, list[CurveRow]] = {}
-    for row in rows:
-        found.setdefault(key_of(row.point), []).append(row)
-    return found
 
 
 def _joined(stored: Sequence[CurveRow], added: Iterable[Sequence[CurveRow]]) -> list[CurveRow]:

@@ -74,12 +74,17 @@ def _adult(kind: str, size: Size) -> Sweep:
 # --- clipping by several objectives ------------------------------------------------------------------------------
 
 
-def _clipping(size: Size, epsilon: float = 3.61) -> Sweep:
+CLIPPING_EPSILONS = {"clipping": 3.61, "clipping-6-38": 6.38, "clipping-1-64": 1.64}
+"""The ε of MNIST at which the methods of Table III are tuned, by the name of the sweep."""
+
+
+def _clipping(name: str, size: Size) -> Sweep:
     """The methods of Table III whose ε is a sample's on MNIST at one ε, as published and with private feedback.
 
     C of a client moves with some 1,200 samples in the small size and 120,000 in the full one, or with 60 and 2,000
     steps where its feedback is private; η_C is divided by as much.
     """
+    epsilon = CLIPPING_EPSILONS[name]
     start: dict[str, Any] = {LR: 0.5, CLIP: 1.0, BATCH: {"small": 20, "full": 60}[size]}
     grid: dict[str, Any] = {
         LR: (0.125, 0.25, 0.5, 1.0),
@@ -95,10 +100,10 @@ def _clipping(size: Size, epsilon: float = 3.61) -> Sweep:
     relu, tempered = {"name": "relu"}, {"name": "tempered_sigmoid", "s": 2, "o": 1}
 
     def method(
-        name: str, privacy: dict[str, Any], own: dict[str, Any], first: dict[str, Any], shape: dict[str, Any] = relu
+        label: str, privacy: dict[str, Any], own: dict[str, Any], first: dict[str, Any], shape: dict[str, Any] = relu
     ) -> TunedMethod:
         fixed = {PRIVACY: {**spent, **privacy}, ACTIVATION: shape}
-        return TunedMethod(name, fixed, {**grid, **own}, {**start, **first})
+        return TunedMethod(label, fixed, {**grid, **own}, {**start, **first})
 
     methods = (
         method("DP-SGD", {}, {}, {}),
@@ -107,15 +112,14 @@ def _clipping(size: Size, epsilon: float = 3.61) -> Sweep:
         method("tempered sigmoid", {}, {SLOPE: (1.0, 2.0, 4.0)}, {SLOPE: 2.0}, tempered),
         *(
             method(
-                name,
+                label,
                 {"clipping": {"name": "moo", "feedback": feedback}},
                 {KAPPA: (0.01, 0.1, 1.0), NORM_RATE: norm_rates[feedback]},
                 {KAPPA: 0.1, NORM_RATE: norm_rates[feedback][1]},
             )
-            for name, feedback in (("MOO", "published"), ("MOO, private", "private"))
+            for label, feedback in (("MOO", "published"), ("MOO, private", "private"))
         ),
     )
-    name = "clipping" if epsilon == 3.61 else f"clipping-{epsilon:g}".replace(".", "-")
     change = {"data.dataset.name": "mnist"}
     return Sweep(name, f"MNIST at published ε = {epsilon:g}", size, "sample", 24, methods, change, WORDS)
 
@@ -221,8 +225,8 @@ SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
         optimizer_rates(),
     ),
     "moo-adaptive-clipping": (
-        *(_clipping("small", epsilon) for epsilon in (6.38, 3.61, 1.64)),
-        _clipping("full"),
+        *(_clipping(name, "small") for name in CLIPPING_EPSILONS),
+        _clipping("clipping", "full"),
         _clipping_at_medium(),
     ),
     "ota-cross-layer-dp": tuple(_over_the_air(size) for size in ("small", "full")),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from publications.effects import Difference, MissingRuns
-from publications.joint_curves import CurveRow, PointKey, curves_of_all, key_of
+from publications.joint_curves import CurveRow, by_point, curves_of_all, key_of
 from publications.provenance import UNKNOWN, Provenance
 from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
@@ -110,7 +110,7 @@ class StudyTable:
 
     def finished_points(self, seeds: Sequence[int]) -> StudyTable:
         """The study without the points of which a seed has not run: nothing is judged before its last run."""
-        there = _by_point(self.runs)
+        there = by_point(self.runs)
         finished = {key: len(found) for key, found in there.items() if set(seeds) <= {run.seed for run in found}}
         runs = tuple(run for run in self.runs if key_of(run.point) in finished)
         curves = tuple(row for row in self.curves if finished.get(key_of(row.point)) == row.seeds)
@@ -130,7 +130,7 @@ class StudyTable:
         here = {run.run: run for run in self.runs}
         both = {one.run: one for one in stored.runs if one.provenance.kept or not here} | here
         runs = {run: both[run] for run in ids if run in both}
-        now, before = _by_point(runs.values()), _by_point(stored.runs)
+        now, before = by_point(runs.values()), by_point(stored.runs)
         renewed = {
             key
             for key, found in before.items()
@@ -253,14 +253,6 @@ class Tables:
         one = self.study(first[0]).by_seed(metric, first[1])
         other = self.study(second[0]).by_seed(metric, second[1])
         return Difference({seed: one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())})
-
-
-def _by_point(runs: Iterable[RunRow]) -> dict[PointKey, list[RunRow]]:
-    """Runs by the key of their point, in the order of their first runs."""
-    found: dict[PointKey, list[RunRow]] = {}
-    for run in runs:
-        found.setdefault(key_of(run.point), []).append(run)
-    return found
 
 
 def value_of(value: Any) -> str:
