@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from benchmarks.catalogue import GROUPS
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Resource, Row, best_reference
 from benchmarks.scaling import CURVES
@@ -253,10 +254,9 @@ def _draw_ratios(part: SubFigure, records: Sequence[Record], markers: Mapping[st
 
 
 def _positions(records: Sequence[Record]) -> dict[tuple[str, str], int]:
-    """Heights of the lines by group and case, the first on top, groups in the order in which they come."""
-    groups = list(dict.fromkeys(record.group for record in records))
+    """Heights of the lines by group and case, the first on top, groups in the order of the catalogue."""
     cases = dict.fromkeys((record.group, record.case) for record in records)
-    ordered = sorted(cases, key=lambda names: groups.index(names[0]))
+    ordered = sorted(cases, key=lambda names: GROUPS.index(names[0]))
     return dict(zip(ordered, range(len(ordered), 0, -1), strict=True))
 
 

@@ -48,6 +48,7 @@ _COLUMNS = {
     "copies": "copy_share",
     "difference": "max_abs_diff_cpu",
     "KS p": "ks_p",
+    "result": "status",
 }
 
 Line = dict[str, str]
@@ -85,7 +86,11 @@ def words(lines: list[Line]) -> str:
     if failed:
         told.append(f"Without a measurement: {'; '.join(failed)}.")
     count = Counter(line["part"] for line in lines)
-    absent = [part if not count[part] else f"some of {part}" for part, rows in ROWS.items() if count[part] < rows]
+    absent = [
+        f"{rows - count[part]} of the {rows} rows of {part}" if count[part] else part
+        for part, rows in ROWS.items()
+        if count[part] < rows
+    ]
     if absent:
         told.append(f"Not run yet: {', '.join(absent)}.")
     if not failed and not absent:
@@ -149,20 +154,25 @@ def _verdict(what: str, found: str, aim: str, *, reached: bool) -> str:
 
 
 def table(lines: list[Line]) -> str:
-    """All rows; columns without a number are left out."""
-    if not lines:
-        return ""
-    used = [heading for heading, column in _COLUMNS.items() if any(line[column] for line in lines)]
-    rows, before = [], ""
+    """All rows in one table for each part, training in one; columns that hold nothing are left out."""
+    by_part: dict[str, list[Line]] = {}
     for line in lines:
-        part, before = ("" if line["part"] == before else line["part"]), line["part"]
-        note = "" if line["status"] == "ok" else _plain(line["status"].removeprefix("ok: "))
-        rows.append(_row([part, line["workload"], *(_cell(line, _COLUMNS[heading]) for heading in used), note]))
-    rule = ["---", "---", *("---:" for _ in used), "---"]
-    return "\n".join([_row(["part", "workload", *used, ""]), _row(rule), *rows])
+        by_part.setdefault("local training" if line["part"] in TRAINING else line["part"], []).append(line)
+    return "\n\n".join(_part(part, own) for part, own in by_part.items())
+
+
+def _part(part: str, lines: list[Line]) -> str:
+    cells = [[_cell(line, column) for column in _COLUMNS.values()] for line in lines]
+    used = [at for at in range(len(_COLUMNS)) if any(row[at] for row in cells)]
+    headings = list(_COLUMNS)
+    rule = ["---", *("---" if headings[at] == "result" else "---:" for at in used)]
+    rows = [_row([line["workload"], *(row[at] for at in used)]) for line, row in zip(lines, cells, strict=True)]
+    return "\n".join([_row([part, *(headings[at] for at in used)]), _row(rule), *rows])
 
 
 def _cell(line: Line, column: str) -> str:
+    if column == "status":
+        return "" if line["status"] == "ok" else _plain(line["status"].removeprefix("ok: "))
     value = _value(line, column)
     if math.isnan(value):
         return ""
@@ -179,7 +189,7 @@ def _value(line: Line, column: str) -> float:
 
 def percent(share: float) -> str:
     """Three digits, so that what misses a target narrowly does not read as if it were reached."""
-    return f"{number(100 * share)} %"
+    return f"{number(100 * share)}\N{NO-BREAK SPACE}%"
 
 
 def number(value: float) -> str:

@@ -1,17 +1,18 @@
 """The numbers of the page on speed: those of the last run of the benchmarks on each kind of processor, and no others.
 
 MkDocs calls the functions named ``on_…``. A line ``<!-- benchmarks: W1, W2 -->`` becomes the table of these groups,
-``<!-- benchmarks: targets -->`` that of the targets, ``<!-- benchmarks: picture -->`` the picture, and
-``<!-- benchmarks: when -->`` a sentence on the circumstances.
+``<!-- benchmarks: targets -->`` that of the targets, ``<!-- benchmarks: picture -->`` the picture,
+``<!-- benchmarks: processors -->`` what the letters of the processors stand for, and ``<!-- benchmarks: when -->`` a
+sentence on the circumstances.
 """
 
 from __future__ import annotations
 
 import csv
-import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator
+import string
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ _NOTHING = "*Nothing was measured here yet; `make bench` does it.*"
 _HEADINGS = (
     "",
     "case",
-    "processor",
+    "on",
     "median",
     "× plain",
     "× plain, CPU",
@@ -99,22 +100,26 @@ def read_lines(path: Path) -> list[Line]:
 
 def fill(what: str, lines: list[Line]) -> str:
     """What belongs in a place."""
+    if not lines:
+        return _NOTHING
     match what:
+        case "processors":
+            return "\n".join(f"- **{letter}**: {name or 'kind not kept'}" for name, letter in letters(lines).items())
         case "targets":
-            rows = list(_targets(lines))
-            head = ["| workload | processor | measured | | aimed at | |", "| --- | --- | ---: | --- | ---: | --- |"]
+            return _targets(lines) or _NOTHING
         case "when":
             return _when([line for line in lines if line["case"] == SIMULATOR]) or _NOTHING
         case "when convolutions":
             return _when([line for line in lines if line["group"] in CONVOLUTIONS]) or _NOTHING
         case "picture":
-            return "![Ratios to the plain loop, and scaling curves](benchmarks.png)" if lines else _NOTHING
+            return "![Ratios to the plain loop, and scaling curves](benchmarks.png)"
         case _:
-            cells = [row for group in what.split(", ") for row in _group(group, lines)]
-            used = [index for index in range(len(_HEADINGS)) if any(row[index] for row in cells)]
-            rows = [_row(row[index] for index in used) for row in cells]
-            head = [_row(_HEADINGS[index] for index in used), _row("---:" if i > 2 else "---" for i in used)]
-    return "\n".join([*head, *rows]) if rows else _NOTHING
+            return _groups(what.split(", "), lines) or _NOTHING
+
+
+def letters(lines: list[Line]) -> dict[str, str]:
+    """A letter for each kind of processor, in the order of the file."""
+    return dict(zip(dict.fromkeys(line.get("processor", "") for line in lines), string.ascii_uppercase, strict=False))
 
 
 def _when(measured: list[Line]) -> str:
@@ -122,49 +127,74 @@ def _when(measured: list[Line]) -> str:
     if not measured:
         return ""
     dates = sorted({line["date"].partition("T")[0] for line in measured})
+    period = f"on {dates[0]}" if len(dates) == 1 else f"from {dates[0]} to {dates[-1]}"
     load, runs = (max(_value(line, column) for line in measured) for column in ("load", "runs"))
     return (
-        f"Measured on {' and '.join(dates)}, {number(runs)} times each, at a load average of {number(load)}: above the "
+        f"Measured {period}, up to {number(runs)} times each, at a load average of up to {number(load)}: above the "
         "number of cores the machine was busy with other things too, and only ratios mean something."
     )
 
 
-def _targets(lines: list[Line]) -> Iterator[str]:
-    for target, line in itertools.product(TARGETS, lines):
-        if (line["group"], line["case"]) != (target.group, target.case):
+def _targets(lines: list[Line]) -> str:
+    """Rows of the targets, a column for each kind of processor; nothing where none was measured."""
+    named = letters(lines)
+    rows = [
+        _row([target.group, target.meaning, aim(target), *(found.get(name, "") for name in named)])
+        for target in TARGETS
+        if (found := dict(_found(target, lines)))
+    ]
+    if not rows:
+        return ""
+    head = [_row(["workload", "", "aimed at", *named.values()]), _row(["---", "---", *["---:"] * (1 + len(named))])]
+    return "\n".join([*head, *rows])
+
+
+def aim(target: Target) -> str:
+    """The bound of a target, with its sign."""
+    return f"{'≥' if target.at_least else '≤'} {number(target.bound)}"
+
+
+def _found(target: Target, lines: list[Line]) -> Iterator[tuple[str, str]]:
+    # Of each processor what was measured: bold where the target is reached, in brackets where that is not decided
+    for line in lines:
+        value = _value(line, target.column)
+        if (line["group"], line["case"]) != (target.group, target.case) or math.isnan(value):
             continue
-        found = _value(line, target.column)
-        if math.isnan(found):
-            continue
-        reached = found >= target.bound if target.at_least else found <= target.bound
-        sign = "≥" if target.at_least else "≤"
-        verdict = "reached" if reached else "missed"
+        reached = value >= target.bound if target.at_least else value <= target.bound
+        told = f"**{number(value)}**" if reached else number(value)
         if target.at_least and _value(line, "load") > _BUSY:
-            verdict = "not decided: a busy machine"
-        aim = f"{sign} {number(target.bound)}"
-        yield _row([target.group, _processor(line), number(found), target.meaning, aim, verdict])
-
-
-def _processor(line: Line) -> str:
-    return line.get("processor") or "not kept"
+            told = f"({number(value)})"
+        yield line.get("processor", ""), told
 
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _group(group: str, lines: list[Line]) -> Iterator[list[str]]:
-    for line in (line for line in lines if line["group"] == group):
-        share = _value(line, "share_of_peak")
-        yield [
-            group,
-            line["case"],
-            _processor(line),
-            f"{number(_value(line, 'median'))} {line['unit']}",
-            *(number(_value(line, column)) for column in _RATIOS),
-            "" if math.isnan(share) else f"{share:.0%}",
-            *(number(_value(line, column)) for column in ("loss", "memory_mib")),
-        ]
+def _groups(groups: list[str], lines: list[Line]) -> str:
+    """Table of some groups, without columns that hold nothing; a unit that all share stands in the heading."""
+    chosen = [line for group in groups for line in lines if line["group"] == group]
+    units = {line["unit"] for line in chosen}
+    shared = units.pop() if len(units) == 1 else None
+    named = letters(lines)
+    cells = [_cells(line, named, with_unit=shared is None) for line in chosen]
+    used = [index for index in range(len(_HEADINGS)) if any(row[index] for row in cells)]
+    headings = [f"{one}, {shared}" if one == "median" and shared else one for one in _HEADINGS]
+    head = [_row(headings[index] for index in used), _row("---:" if i > 2 else "---" for i in used)]
+    return "\n".join([*head, *(_row(row[index] for index in used) for row in cells)]) if cells else ""
+
+
+def _cells(line: Line, named: Mapping[str, str], *, with_unit: bool) -> list[str]:
+    share, median = _value(line, "share_of_peak"), number(_value(line, "median"))
+    return [
+        line["group"],
+        line["case"],
+        named[line.get("processor", "")],
+        f"{median} {line['unit']}" if with_unit else median,
+        *(number(_value(line, column)) for column in _RATIOS),
+        "" if math.isnan(share) else f"{share:.0%}",
+        *(number(_value(line, column)) for column in ("loss", "memory_mib")),
+    ]
 
 
 def _value(line: Line, column: str) -> float:

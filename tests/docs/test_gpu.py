@@ -60,25 +60,27 @@ def test_without_a_file_the_section_says_that_nothing_was_measured(
     page = gpu.on_page_markdown((DOCS / "explanation" / "speed.md").read_text(encoding="utf-8"))
     section = page.partition("## On a GPU")[2]
     assert "Nothing has been measured on a GPU yet." in section
-    assert "<!--" not in section and "| part |" not in section
+    assert "<!--" not in section and "| ---" not in section
 
 
 def test_every_row_of_the_file_is_on_the_page_and_nothing_else(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
-    table = gpu.fill("table", lines).splitlines()
-    assert table[0] == "| part | workload | seconds | rounds/s | of peak | KS p |  |"
-    assert table[3] == "| workloads | W1 | 0.01 | 20 | 25 % |  |  |"
-    assert table[8] == "| agreement | W2, noise |  |  |  | 1e-09 | failed: p at least 0.0001 |"
-    assert len(table) == 2 + len(ROWS)
-    assert len({line.count("|") for line in table}) == 1
+    tests, training, agreement = (part.splitlines() for part in gpu.fill("table", lines).split("\n\n"))
+    assert tests == ["| tests | seconds | result |", "| --- | ---: | --- |", tests[2]]
+    assert tests[2] == "| pytest -m cuda | 12 | 30 passed, 0 failed, 0 skipped |"
+    assert training[0] == "| local training | seconds | rounds/s | of peak |"  # and no column without a number
+    assert training[2] == "| W1 | 0.01 | 20 | 25\N{NO-BREAK SPACE}% |"
+    assert agreement[2] == "| W2, noise | 1e-09 | failed: p at least 0.0001 |"
+    assert sum(len(part) - 2 for part in (tests, training, agreement)) == len(ROWS)
+    assert all(len({line.count("|") for line in part}) == 1 for part in (tests, training, agreement))
 
 
 def test_targets_are_reached_or_missed(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
     assert gpu.fill("targets", lines).splitlines()[2:] == [
-        "| W1, of its roofline | 25 % | ≥ 50 % | missed |",
-        "| W2, of its roofline | 49.6 % | ≥ 50 % | missed |",
+        "| W1, of its roofline | 25\N{NO-BREAK SPACE}% | ≥ 50 % | missed |",
+        "| W2, of its roofline | 49.6\N{NO-BREAK SPACE}% | ≥ 50 % | missed |",
         "| W2, times two CPU cores | 105 | ≥ 100 | reached |",
         "| resnet18_gn, TF32, 100 × 100 images | 4.5 s | < 4 s | missed |",
-        "| shell and trace, of a whole round of W1 | 12 % | < 10 % | missed |",
+        "| shell and trace, of a whole round of W1 | 12\N{NO-BREAK SPACE}% | < 10 % | missed |",
     ]
 
 
@@ -94,7 +96,7 @@ def test_parts_that_were_not_run_are_not_passed_over(gpu: ModuleType, tmp_path: 
     lines = gpu.read_lines(tmp_path / "gpu.csv")
     assert gpu.fill("words", lines).endswith("Every part ran to its end.")
     fewer = [line for line in lines if line["part"] != "papers"][:-1]
-    assert gpu.fill("words", fewer).endswith("abc123. Not run yet: papers, some of resume.")
+    assert gpu.fill("words", fewer).endswith("abc123. Not run yet: papers, 1 of the 2 rows of resume.")
     assert Counter(part for part, _ in KEYS) == gpu.ROWS
 
 
