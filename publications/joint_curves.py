@@ -58,7 +58,8 @@ def curves_of_all(
 ) -> tuple[CurveRow, ...]:
     """The mean curves of all points over the runs that are here and those that were stored.
 
-    Where a stored mean is over runs that the study no longer has, or was made anew, the mean is over those here alone.
+    Stored means of a point are used where they are over runs that the study has as they were; else its means are over
+    the runs here alone.
 
     Args:
         present: Ids of all runs of each point, in the order of the study.
@@ -71,17 +72,18 @@ def curves_of_all(
     curves: list[CurveRow] = []
     for key, ids in present.items():
         means, over = before.get(key, []), averaged.get(key, ())
-        if all(run in series for run in ids) or any(row.seeds != len(over) for row in means):
-            curves.extend(own.get(key, []))
-        else:
+        usable = {row.seeds for row in means} == {len(over)}
+        if usable and any(run not in series for run in ids):
             curves.extend(_joined(means, [series[run] for run in ids if run not in over]))
+        else:
+            curves.extend(own.get(key, []))
     return tuple(curves)
 
 
 def _joined(stored: Sequence[CurveRow], added: Iterable[Sequence[CurveRow]]) -> list[CurveRow]:
     """Mean curves of one point over the seeds that were stored and over further runs, of the rounds that all have.
 
-    Means and half widths have six digits where they were stored, and so has what follows from them.
+    A mean that was stored has six digits, so that its half width is exact to a few 10⁻⁶ of the mean.
     """
     rows = {(row.metric, row.round): row for row in stored}
     for run in added:

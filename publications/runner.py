@@ -62,12 +62,15 @@ def run_paper(request: Request, watch: Watch = unwatched) -> None:
     Raises:
         InputError: a study file, the data or a folder cannot be used.
         InfeasibleError: runs failed; ``resume`` tries them again.
+        OutputError: a stored study would be lost.
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
     designs = load_designs(request.paper, request.size, request.overrides)
     if unknown := set(request.only) - set(designs):
         found, allowed = ", ".join(sorted(unknown)), ", ".join(designs)
         raise InputError(f"{request.paper.name} in size {request.size}: found no study {found}; allowed: {allowed}")
+    for study in request.paper.studies_in(request.size):
+        _refuse_to_lose(request, study, designs[study.name], anew=request.wants(study))
     check_data(design for name, design in designs.items() if not request.only or name in request.only)
     commit = current_commit()
     chosen = [study for study in request.paper.studies_in(request.size) if request.wants(study)]
@@ -83,16 +86,19 @@ def collect_paper(request: Request) -> Tables:
 
     Raises:
         InputError: a study file or a folder cannot be used.
-        OutputError: nothing has run.
+        OutputError: nothing has run, or a stored study would be lost.
     """
     designs = load_designs(request.paper, request.size, request.overrides)
     found = {}
     for study in request.paper.studies_in(request.size):
-        table = collect(study, designs[study.name], request.work / study.name)
-        audits = [_made_audit(request, study, designs[study.name], one) for one in study.audits]
+        design = designs[study.name]
+        table = collect(study, design, request.work / study.name)
+        _refuse_to_lose(request, study, design, anew=bool(table.runs))
+        audits = [_made_audit(request, study, design, one) for one in study.audits]
         table = replace(table, audits=tuple(one for one in audits if one is not None))
         if study.name in request.stored:
-            table = table.with_stored(request.stored[study.name], [run.id for run in designs[study.name].runs])
+            points = {run.id: point_at(design, run.levels) for run in design.runs}
+            table = table.with_stored(request.stored[study.name], points)
         if table.runs:
             found[study.name] = table
     if not found:
@@ -125,6 +131,31 @@ def check_data(designs: Iterable[StudyDesign]) -> None:
             sets.setdefault(json.dumps(run.scenario.data.dataset.model_dump(), sort_keys=True), run.scenario)
     for scenario in sets.values():
         wfl.load_population(scenario)
+
+
+def made_up(design: StudyDesign) -> bool:
+    """Whether rows of `adult` are made up because its files are not there: those are other runs."""
+    return any(note.startswith(_MADE_UP) for note in design.notes)
+
+
+_MADE_UP = "data.dataset.source: synthetic rows"
+"""What a study notes that asks for the files where they are, and found none."""
+
+
+def _refuse_to_lose(request: Request, study: PaperStudy, design: StudyDesign, *, anew: bool) -> None:
+    """Refuse to drop all stored runs of a study, which is none of those that are made anew with real data."""
+    stored = {run.run for run in request.stored[study.name].runs} if study.name in request.stored else set()
+    if stored.isdisjoint(run.id for run in design.runs) and stored and (not anew or made_up(design)):
+        why = (
+            "the files of adult are not here, so that every run is another; set WIRELESSFL_DATA to the folder that "
+            "holds them"
+            if made_up(design)
+            else "the study has changed; run it again, or delete its files"
+        )
+        raise OutputError(
+            f"{request.paper.name}, {request.size}: none of the {len(stored)} stored runs of {study.name} belongs to "
+            f"the study as it is here, and all would be lost: {why}"
+        )
 
 
 def _run_study(request: Request, study: PaperStudy, design: StudyDesign, commit: str, watch: Watch) -> None:

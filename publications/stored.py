@@ -16,9 +16,10 @@ import torch
 import wirelessfl as wfl
 from publications.collect import point_at, run_row
 from publications.files import cell, exact
+from publications.joint_curves import key_of
 from publications.paper import Paper
 from publications.provenance import Provenance
-from publications.runner import load_designs
+from publications.runner import load_designs, made_up
 from publications.studies import Size
 from publications.sweeps import SWEEPS
 from publications.tables import LEARNT, METRICS, RunRow, StudyTable, Tables
@@ -143,9 +144,9 @@ def stored_runs(paper: Paper, tables: Tables) -> Iterator[Stored]:
     designs = load_designs(paper, size, tables.about["overrides"])
     _refuse_without_data(paper, designs.values())
     for name, table in tables.studies.items():
-        rows = {(tuple(row.point.items()), row.seed): row for row in table.runs}
+        rows = {(key_of(row.point), row.seed): row for row in table.runs}
         for run in designs[name].runs:
-            row = rows.get((tuple(point_at(designs[name], run.levels).items()), run.scenario.seed))
+            row = rows.get((key_of(point_at(designs[name], run.levels)), run.scenario.seed))
             if row is not None:
                 told = partial(_run_numbers, row)
                 kept = row.provenance.kept
@@ -229,12 +230,8 @@ def _planned(paper: Paper, sweep: Sweep) -> dict[str, tuple[StudyDesign, Run]]:
 
 def _refuse_without_data(paper: Paper, designs: Iterable[StudyDesign]) -> None:
     """Refuse studies whose rows of `adult` were made up because its files are not there: those are other runs."""
-    if any(note.startswith(_MADE_UP) for design in designs for note in design.notes):
+    if any(made_up(design) for design in designs):
         raise MissingDataError(
             f"{paper.name}: found no files of adult, from which its runs and trials come; set WIRELESSFL_DATA to the "
             "folder that holds them"
         )
-
-
-_MADE_UP = "data.dataset.source: synthetic rows"
-"""What a study notes that asks for the files where they are, and found none."""

@@ -116,49 +116,60 @@ class StudyTable:
         curves = tuple(row for row in self.curves if finished.get(key_of(row.point)) == row.seeds)
         return replace(self, runs=runs, curves=curves, stored=len(self.runs))
 
-    def with_stored(self, stored: StudyTable, ids: Sequence[str]) -> StudyTable:
+    def placed(self, points: Mapping[str, dict[str, str]]) -> StudyTable:
+        """The study with the points that its runs have in a design, whatever their texts are in it.
+
+        Args:
+            points: Of the runs of the design, by id. Other runs, and curves and audits, move with the runs beside them.
+        """
+        moved = {key_of(run.point): points[run.run] for run in self.runs if run.run in points}
+        return replace(
+            self,
+            runs=tuple(replace(one, point=moved.get(key_of(one.point), one.point)) for one in self.runs),
+            curves=tuple(replace(one, point=moved.get(key_of(one.point), one.point)) for one in self.curves),
+            audits=tuple(replace(one, point=moved.get(key_of(one.point), one.point)) for one in self.audits),
+        )
+
+    def with_stored(self, stored: StudyTable, points: Mapping[str, dict[str, str]]) -> StudyTable:
         """The study with the runs, curves and audits that were stored before and are not here.
 
         Runs of unknown origin stay only where there are no others: numbers of two versions do not stand in one study.
         Curves and audits have no origin of their own: they stay where none of the runs that were stored with them has
-        been made anew under another commit or version. Mean curves are then joined with those of further seeds.
+        been made anew, under another commit or version or with other numbers. Mean curves are then joined with those
+        of further seeds.
 
         Args:
             stored: What was stored.
-            ids: Of the runs of the study as it is now, in their order; others are dropped.
+            points: Of the runs of the study as it is now, by id and in their order; other runs are dropped.
         """
-        here = {run.run: run for run in self.runs}
-        both = {one.run: one for one in stored.runs if one.provenance.kept or not here} | here
-        runs = {run: both[run] for run in ids if run in both}
-        now, before = by_point(runs.values()), by_point(stored.runs)
-        renewed = {
-            key
-            for key, found in before.items()
-            if any(both[run.run].provenance.source != run.provenance.source for run in found if run.run in both)
+        before, here = stored.placed(points), {run.run: run for run in self.runs}
+        both = {one.run: one for one in before.runs if one.provenance.kept or not here} | here
+        runs = {run: both[run] for run in points if run in both}
+        now = by_point(runs.values())
+        same = {
+            key: found
+            for key, found in by_point(before.runs).items()
+            if not any(run.run in here and made_anew(run, here[run.run]) for run in found)
         }
         audited = {key_of(row.point) for row in self.audits}
-        audits = [row for row in stored.audits if key_of(row.point) in now.keys() - renewed - audited]
+        audits = [row for row in before.audits if key_of(row.point) in (now.keys() & same.keys()) - audited]
         averaged = {
-            key: [run.run for run in found]
-            for key, found in before.items()
-            if key not in renewed and all(run.run in runs for run in found)
+            key: [run.run for run in found] for key, found in same.items() if all(run.run in runs for run in found)
         }
         present = {key: [run.run for run in found] for key, found in now.items()}
         return replace(
             self,
             runs=tuple(runs.values()),
-            curves=curves_of_all(present, self.curves, self.series, stored.curves, averaged),
+            curves=curves_of_all(present, self.curves, self.series, before.curves, averaged),
             audits=(*self.audits, *audits),
             stored=len(runs),
         )
 
     def points(self, where: Point | None = None) -> list[dict[str, str]]:
         """The points that agree with ``where``, in the order of the study, values as text."""
-        found: dict[tuple[str, ...], dict[str, str]] = {}
-        for run in self.runs:
-            if matches(run.point, where or {}):
-                found.setdefault(tuple(run.point.values()), run.point)
-        return list(found.values())
+        return [
+            runs[0].point for runs in by_point(run for run in self.runs if matches(run.point, where or {})).values()
+        ]
 
     def levels(self, key: str) -> list[str]:
         """The values of a key, as text, in the order of the study."""
@@ -253,6 +264,13 @@ class Tables:
         one = self.study(first[0]).by_seed(metric, first[1])
         other = self.study(second[0]).by_seed(metric, second[1])
         return Difference({seed: one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())})
+
+
+def made_anew(stored: RunRow, here: RunRow) -> bool:
+    """Whether a run was made under another commit or version than when it was stored, or has other numbers."""
+    known = [(value, here.numbers.get(name, math.nan)) for name, value in stored.numbers.items()]
+    differ = (not math.isclose(one, other, rel_tol=1e-5) for one, other in known if not math.isnan(one + other))
+    return stored.provenance.source != here.provenance.source or any(differ)
 
 
 def value_of(value: Any) -> str:

@@ -12,7 +12,8 @@ from publications import runner
 from publications.paper import Paper
 from publications.runner import Request, collect_paper, run_paper
 from publications.studies import AuditOf, PaperStudy
-from wirelessfl.errors import InfeasibleError, InputError
+from tests.publications.example import TABLES
+from wirelessfl.errors import InfeasibleError, InputError, OutputError
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import open_trace
 
@@ -83,6 +84,29 @@ def test_a_size_that_a_paper_does_not_have_is_refused(request_: Request) -> None
     for work in (run_paper, collect_paper):
         with pytest.raises(InputError, match="found size medium; allowed: small"):
             work(replace(request_, size="medium"))
+
+
+def test_stored_studies_are_not_lost_with_the_runs_of_another(
+    request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids follow from settings and data: a study that has changed, or lacks its data here, has none of those stored."""
+    both = replace(PAPER, studies=(PaperStudy("one", "One"), PaperStudy("other", "Other")))
+    stored = {"one": TABLES.study("first")}
+    request = replace(request_, paper=both, stored=stored)
+    lost = r"tiny, small: none of the 9 stored runs of one belongs .* all would be lost: the study has changed; run it"
+    with pytest.raises(OutputError, match=lost):
+        run_paper(replace(request, only=("other",)))
+    with pytest.raises(OutputError, match=lost):
+        collect_paper(request)
+    own = replace(stored["one"].runs[0], run=runner.load_designs(both, "small")["one"].runs[0].id)
+    kept = replace(request, stored={"one": replace(stored["one"], runs=(own, *stored["one"].runs))})
+    assert [run.run for run in collect_paper(kept).study("one").runs] == [own.run]
+
+    monkeypatch.setattr(runner, "made_up", lambda design: True)
+    for work in (run_paper, collect_paper):
+        with pytest.raises(OutputError, match=r"would be lost: the files of adult are not here.*WIRELESSFL_DATA"):
+            work(request)
+    assert collect_paper(kept).study("one").stored == 1  # stored with rows that were made up
 
 
 def test_an_audit_needs_its_point(request_: Request) -> None:

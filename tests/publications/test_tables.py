@@ -100,21 +100,21 @@ def test_points_that_lack_a_seed_are_stored_and_not_judged() -> None:
 
 def test_stored_runs_stay_where_their_traces_are_not_at_hand() -> None:
     table = TABLES.study("first")
-    ids = [run.run for run in table.runs]
+    points = {run.run: run.point for run in table.runs}
     here = replace(table, runs=table.runs[:2], curves=(), audits=())
-    both = here.with_stored(table, ids)
+    both = here.with_stored(table, points)
     assert (both.runs, both.stored, both.audits) == (table.runs, 9, table.audits)
-    assert here.with_stored(table, ids[:3]).runs == table.runs[:3]
+    assert here.with_stored(table, {run: points[run] for run in list(points)[:3]}).runs == table.runs[:3]
     anew = replace(
         here, runs=tuple(replace(run, provenance=replace(ORIGIN, commit="fedcba987654")) for run in here.runs)
     )
     point = here.runs[0].point
-    after = anew.with_stored(table, ids)
+    after = anew.with_stored(table, points)
     assert table.audits[0].point == point and after.audits == ()  # an audit of the commit before
     assert {row.point[RULE] for row in after.curves} == {row.point[RULE] for row in table.curves} - {point[RULE]}
     unknown = replace(table, runs=tuple(replace(run, provenance=UNKNOWN) for run in table.runs))
-    assert here.with_stored(unknown, ids).runs == here.runs
-    assert replace(here, runs=()).with_stored(unknown, ids).runs == unknown.runs
+    assert here.with_stored(unknown, points).runs == here.runs
+    assert replace(here, runs=()).with_stored(unknown, points).runs == unknown.runs
 
 
 def runs_of(seeds: dict[int, list[float]], *, commit: str = ORIGIN.commit, key: str = RULE) -> StudyTable:
@@ -140,7 +140,8 @@ def without_traces(table: StudyTable) -> StudyTable:
 
 
 SERIES = {seed: list(np.random.default_rng(seed).normal(0.5, 0.1, 6)) for seed in range(1, 8)}
-IDS = [f"good{seed}" for seed in SERIES]
+POINTS = {f"good{seed}": {RULE: "good"} for seed in SERIES}
+FROM_2 = {run: point for run, point in POINTS.items() if run != "good1"}
 LATER = "ba9876543210"
 
 
@@ -162,7 +163,7 @@ def is_over(table: StudyTable, *seeds: int) -> bool:
 )
 def test_mean_curves_of_seeds_that_ran_apart_are_those_of_all(parts: tuple[tuple[int, ...], ...]) -> None:
     """Mean and interval of the sample of all, from those of two parts; also where another commit ran the second."""
-    found = of(*parts[1], commit=LATER).with_stored(without_traces(of(*parts[0])), IDS)
+    found = of(*parts[1], commit=LATER).with_stored(without_traces(of(*parts[0])), POINTS)
     assert is_over(found, *parts[0], *parts[1])
 
 
@@ -170,53 +171,79 @@ def test_seeds_are_joined_one_after_the_other() -> None:
     """Each is stored as soon as it has ended; traces of the first ones are gone, those of the others are not."""
     stored = without_traces(of(1, 2))
     for last in (3, 4, 5):
-        stored = without_traces(of(*range(3, last + 1)).with_stored(stored, IDS))
+        stored = without_traces(of(*range(3, last + 1)).with_stored(stored, POINTS))
         assert is_over(stored, *range(1, last + 1))
-    assert is_over(of(4).with_stored(stored, IDS), 1, 2, 3, 4, 5)
-    assert is_over(of(1, 2, 3, 4, 5).with_stored(stored, IDS), 1, 2, 3, 4, 5)
+    assert is_over(of(4).with_stored(stored, POINTS), 1, 2, 3, 4, 5)
+    assert is_over(of(1, 2, 3, 4, 5).with_stored(stored, POINTS), 1, 2, 3, 4, 5)
 
 
 def test_curves_are_those_of_the_runs_that_stand_beside_them() -> None:
     """Nothing is shown as the mean of runs of which it is not: seeds that the study lost, runs that were made anew."""
     stored, anew = without_traces(of(1, 2, 3)), runs_of({2: SERIES[5]}, commit=LATER)
     for found, seeds in (
-        (anew.with_stored(stored, IDS), (1, 2, 3)),
-        (of(4).with_stored(stored, IDS[1:]), (2, 3, 4)),
-        (of().with_stored(stored, IDS[1:]), (2, 3)),
-        (of(2).with_stored(stored, IDS[1:]), (2, 3)),
-        (of(4).with_stored(replace(stored, curves=of(1, 2).curves), IDS), (1, 2, 3, 4)),
+        (anew.with_stored(stored, POINTS), (1, 2, 3)),
+        (of(4).with_stored(stored, FROM_2), (2, 3, 4)),
+        (of().with_stored(stored, FROM_2), (2, 3)),
+        (of(2).with_stored(stored, FROM_2), (2, 3)),
+        (of(4).with_stored(replace(stored, curves=of(1, 2).curves), POINTS), (1, 2, 3, 4)),
     ):
         assert {run.seed for run in found.runs} == set(seeds) and found.finished_points(seeds).curves == ()
-    assert of(1, 2).with_stored(stored, IDS).finished_points([1, 2, 3, 4]).curves == ()
+    assert of(1, 2).with_stored(stored, POINTS).finished_points([1, 2, 3, 4]).curves == ()
 
 
-def test_a_point_is_the_same_whatever_the_order_of_its_keys() -> None:
-    def with_key(table: StudyTable, *, first: bool) -> StudyTable:
-        def with_one(point: dict[str, str]) -> dict[str, str]:
-            return {"b": "1", **point} if first else {**point, "b": "1"}
+@pytest.mark.parametrize("was", [{RULE: "good", "b": "1"}, {"b": "1.0", RULE: "good"}, {RULE: "good"}, {"c": "1"}])
+def test_stored_runs_stand_at_the_points_of_the_study_as_it_is(was: dict[str, str], tmp_path: Path) -> None:
+    """Whatever the order, the texts and the number of the keys were: ids depend on none of them."""
 
-        runs = tuple(replace(run, point=with_one(run.point)) for run in table.runs)
-        curves = tuple(replace(row, point=with_one(row.point)) for row in table.curves)
-        return replace(table, runs=runs, curves=curves)
+    def at_point(table: StudyTable, point: dict[str, str]) -> StudyTable:
+        runs = tuple(replace(run, point=point) for run in table.runs)
+        curves = tuple(replace(row, point=point) for row in table.curves)
+        audits = (replace(TABLES.study("first").audits[0], point=point),)
+        return replace(table, keys=tuple(point), runs=runs, curves=curves, audits=audits)
 
-    stored = with_key(without_traces(of(1, 2)), first=False)
-    for here, seeds in ((of(3), (1, 2, 3)), (of(1, 2), (1, 2))):
-        assert is_over(with_key(here, first=True).with_stored(stored, IDS), *seeds)
+    now = {"b": "1", RULE: "good"}
+    stored = at_point(without_traces(of(1, 2)), was)
+    for here, seeds in ((of(3), (1, 2, 3)), (of(1, 2), (1, 2)), (of(), (1, 2))):
+        own = replace(at_point(here, now), audits=())
+        found = own.with_stored(stored, dict.fromkeys(POINTS, now))
+        assert is_over(found, *seeds) and found.points() == [now] and found.audits[0].point == now
+        write_study(tmp_path, found)
+        read = read_study(tmp_path, EXAMPLE.study("first"))
+        assert read is not None and read.keys == ("b", RULE) and read.points({"b": 1}) == [now]
+
+
+def test_a_point_without_a_stored_curve_shows_that_of_the_runs_here() -> None:
+    stored = replace(without_traces(of(1, 2)), curves=())
+    for here in (of(2, commit=LATER), of(3), of(2)):
+        assert here.with_stored(stored, POINTS).curves == here.curves
+        assert here.with_stored(stored, FROM_2).curves == here.curves
+    assert is_over(of(1, 2).with_stored(stored, POINTS), 1, 2)
+
+
+def test_a_run_with_other_numbers_was_made_anew_whatever_its_commit_says() -> None:
+    """Two changed trees have one name."""
+    stored = without_traces(of(1, 2))
+    run, other = stored.runs[0], {**stored.runs[0].numbers, "test_accuracy": 0.123}
+    for numbers, audits in ((other, 0), (run.numbers, 1), ({**run.numbers, "test_accuracy": np.nan}, 1)):
+        here = replace(of(1), runs=(replace(run, numbers=numbers),))
+        audited = replace(stored, audits=(replace(TABLES.study("first").audits[0], point={RULE: "good"}),))
+        found = here.with_stored(audited, POINTS)
+        assert len(found.audits) == audits and bool(found.finished_points([1, 2]).curves) == bool(audits)
 
 
 def test_curves_of_points_that_a_study_no_longer_has_go() -> None:
     before = without_traces(runs_of({seed: SERIES[seed] for seed in (1, 2)}, key="other"))
-    assert of(1, 2).with_stored(before, IDS).curves == of(1, 2).curves
+    assert of(1, 2).with_stored(before, POINTS).curves == of(1, 2).curves
 
 
 def test_means_that_are_not_finite_and_audits_of_other_seeds() -> None:
     huge = runs_of({2: [1e200, np.inf, np.inf]}, commit=LATER)
-    joined = huge.with_stored(without_traces(runs_of({1: [1.0, 1.0, -np.inf]})), IDS)
+    joined = huge.with_stored(without_traces(runs_of({1: [1.0, 1.0, -np.inf]})), POINTS)
     assert [(row.round, row.mean) for row in joined.curves] == [(1, 5e199), (2, np.inf)]
     audits = tuple(replace(one, point={RULE: "good"}) for one in TABLES.study("first").audits)
     audited = replace(without_traces(of(1)), audits=audits)
-    assert of(2).with_stored(audited, IDS).audits == audits
-    assert runs_of({1: SERIES[2]}, commit=LATER).with_stored(audited, IDS).audits == ()
+    assert of(2).with_stored(audited, POINTS).audits == audits
+    assert runs_of({1: SERIES[2]}, commit=LATER).with_stored(audited, POINTS).audits == ()
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:
