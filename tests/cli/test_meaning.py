@@ -15,7 +15,7 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.cli import main
 from wirelessfl.cli.console import print_summary
-from wirelessfl.cli.meaning import HOLDING, LARGE, PAGE, share_text
+from wirelessfl.cli.meaning import HOLDING, LARGE, PAGE, odds_text, share_text
 from wirelessfl.privacy import meaning_of
 from wirelessfl.privacy.gaussian import gaussian_mu
 from wirelessfl.privacy.meaning import LOOSE
@@ -33,6 +33,11 @@ def test_several_are_compared_in_plain_words() -> None:
     assert ["called", "reasonable", "weak", "to", "none"] in lines
     assert ["right", "guesses,", "at", "most", "88.1", "%", "100", "%"] in lines
     assert PAGE in result.stdout and all(name in result.stdout for name in HOLDING)
+
+
+def test_large_factors_are_powers_with_raised_digits() -> None:
+    texts = {epsilon: odds_text(meaning_of(epsilon, 1e-5)) for epsilon in (2.0, 8.0, 50.0, 367.0, math.inf)}
+    assert texts == {2.0: "7.39", 8.0: "2,981", 50.0: "10²²", 367.0: "10¹⁵⁹", math.inf: "without limit"}
 
 
 def test_without_one_those_of_the_page_are_explained() -> None:

@@ -46,11 +46,13 @@ def share_text(share: float) -> str:
 
 def odds_text(meaning: Meaning) -> str:
     """The factor by which odds may grow; large ones as a power of ten."""
+    from wirelessfl.summary import power_of_ten
+
     if math.isinf(meaning.epsilon):
         return "without limit"
     if meaning.odds < _MOST_ODDS:
         return f"{meaning.odds:.3g}" if meaning.odds < _FEW_ODDS else f"{meaning.odds:,.0f}"
-    return f"10^{meaning.epsilon / math.log(10):.0f}"
+    return power_of_ten(round(meaning.epsilon / math.log(10)))
 
 
 def meaning_rows(meanings: Sequence[Meaning]) -> Iterator[tuple[str, ...]]:

@@ -2,7 +2,14 @@
 
 from wirelessfl.summary.numbers import summarise, to_json
 from wirelessfl.summary.tensorboard import TensorBoardLog
-from wirelessfl.summary.texts import epsilon_text, number_text, of_clients_text, personal_text, rounds_text
+from wirelessfl.summary.texts import (
+    epsilon_text,
+    number_text,
+    of_clients_text,
+    personal_text,
+    power_of_ten,
+    rounds_text,
+)
 
 __all__ = [
     "TensorBoardLog",
@@ -10,6 +17,7 @@ __all__ = [
     "number_text",
     "of_clients_text",
     "personal_text",
+    "power_of_ten",
     "rounds_text",
     "summarise",
     "to_json",

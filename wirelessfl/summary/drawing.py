@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from wirelessfl.summary.style import GREY, STYLE
+from wirelessfl.summary.texts import power_of_ten
 
 # No date, so that the same run gives the same file.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -33,7 +34,6 @@ _NOTE_PT, _NOTE_MARGIN_IN = 6.0, 0.05
 _PLAIN = (1e-3, 1e4)
 Room = tuple[float, float, float, float]
 """Left, bottom, width and height as shares of a figure."""
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def plain_number(value: float, plain: tuple[float, float] = _PLAIN) -> str:
     if value == 0 or plain[0] <= abs(value) < plain[1]:
         return f"{value:g}"
     mantissa, exponent = f"{value:.0e}".split("e")
-    power = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    power = power_of_ten(int(exponent))
     return power if mantissa == "1" else f"{mantissa}·{power}"
 
 

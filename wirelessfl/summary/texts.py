@@ -10,6 +10,8 @@ OF_CLIENTS = ("accuracy_client_mean", "accuracy_worst10", "fairness_index")
 PERSONAL = ("personal_accuracy_mean", "personal_accuracy_worst10", "personal_fairness_index")
 """The same on personal models."""
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def epsilon_text(epsilon: float) -> str:
     """An ε in words for people: three digits, ∞, or – where it is not known."""
@@ -34,6 +36,11 @@ def _spread_text(summary: Mapping[str, Any], names: tuple[str, str, str]) -> str
 def number_text(value: float, digits: int = 4) -> str:
     """A number in words for people; ∞ and – where there is none."""
     return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """A power of ten with its exponent in small raised digits: 10⁻³, 10¹⁵⁹."""
+    return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
 def rounds_text(summary: Mapping[str, Any]) -> str:
