@@ -59,11 +59,11 @@ class Verdict:
         """Whether it is confirmed or contradicted."""
         return self.outcome in (Outcome.CONFIRMED, Outcome.CONTRADICTED)
 
-    def opened(self, why: str) -> Verdict:
+    def opened(self, why: str, remark: str) -> Verdict:
         """The verdict, undecided where it was decided; numbers and effect stay, and the reason behind the new one."""
         if not self.is_decided:
             return self
-        return replace(self, outcome=Outcome.UNDECIDED, reason=f"{why}; at it: {self.reason}")
+        return replace(self, outcome=Outcome.UNDECIDED, reason=f"{why}; at it: {self.reason}", remark=remark)
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,16 @@ def uncommitted_text(paper: Paper, tables: Tables, root: Path) -> str:
             parts.append(f"of {len(origins)} {words} {told}")
     if not parts:
         return ""
-    return (
-        f"Commits: {'; '.join(parts)}. *With later changes*: files that numbers follow from had changed since the "
-        "commit that is stored (`+`). *Begun at another*: one commit computed the first rounds, another the last "
-        "(`a to b`). The table of costs says which studies these are of."
-    )
+    told = "; ".join(parts)
+    meant = " ".join(f"*{words.capitalize()}*: {text}." for words, text in _MEANT.items() if words in told)
+    return f"Commits: {told}. {meant} The table of costs says which studies these are of."
+
+
+_MEANT = {
+    "with later changes": "files that numbers follow from had changed since the commit that is stored (`+`)",
+    "begun at another": "one commit computed the first rounds, another the last (`a to b`)",
+    "not noted": "runs that were made before commits were stored",
+}
 
 
 def _origins(paper: Paper, tables: Tables, root: Path) -> tuple[list[Provenance], list[Provenance]]:

@@ -158,7 +158,8 @@ def _study_table(paper: Paper, name: str, size: Size, tables: Tables) -> list[st
     count = f"{planned} runs" if planned == stored else f"{stored} of {planned} runs; points that lack one are left out"
     tuned = name.startswith(TUNED)
     rows = tuned_rows(paper, name, size, tables) if tuned else table_for_people(tables, paper.study(name))
-    return [*markdown(rows), "", f"*Size `{size}`, {count}.*"]
+    title = paper.study(name).title
+    return [*markdown(rows), "", f"*{title[0].upper()}{title[1:]}. Size `{size}`, {count}.*"]
 
 
 def _smaller(shown: Shown, size: Size) -> Iterator[str]:

@@ -86,7 +86,8 @@ def at_one_clip_norm(check: Callable[[Tables], Verdict]) -> Callable[[Tables], V
 
 def _open_at_one(found: Verdict) -> Verdict:
     # Where several τ have run, without a jammer in the size `full`, the order of the three depends on it
-    return found.opened("τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ")
+    why = "τ = 1 alone has run, which the paper does not state, and the order of the three depends on τ"
+    return found.opened(why, "at τ = 1 alone")
 
 
 def over_baseline(metric: str = METRIC) -> Callable[[Tables], Verdict]:

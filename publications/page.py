@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -137,7 +138,7 @@ def claim_table(judged: Sequence[Judgement]) -> list[str]:
             {
                 "no.": str(at),
                 "claim": one.claim.text,
-                "source": one.claim.source,
+                "source": re.sub(r"(?<=[a-z])\.(?=[a-z])", ".<wbr>", one.claim.source),  # or it is the widest column
                 "outcome": _outcome(one.verdict),
                 "effect (95 % interval, where no other is named)": _effect(one),
                 "at the paper's size": _at_size(one),

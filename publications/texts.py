@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from publications.files import cell, number
@@ -16,7 +17,7 @@ _HEADINGS = {
     "paper_accuracy": "paper",
     "epsilon_published": "ε published",
     "epsilon_accounted": "ε accounted",
-    "equal_epsilon_accounted": "(that ε)",
+    "equal_epsilon_accounted": "its ε",
     "epsilon_empirical": "ε empirical, at least",
 }
 
@@ -79,5 +80,22 @@ def markdown(rows: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """A text for a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    """A text for a cell of a table: numbers outside of code with a minus and powers of ten, and never broken."""
+    parts = text.replace("|", "\\|").replace("\n", " ").split("`")
+    return "`".join(part if at % 2 else _typeset(part) for at, part in enumerate(parts))
+
+
+_TIE = "\N{NO-BREAK SPACE}"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _typeset(text: str) -> str:
+    text = re.sub(r"(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)\b", _power, text)
+    text = re.sub(r"(?<![\w.\N{MINUS SIGN}-])-(?=\d)", "\N{MINUS SIGN}", text)
+    text = re.sub(r" ± ", f"{_TIE}±{_TIE}", text)
+    return re.sub(r"(?<=\d) (?=(?:%|s|min|h)(?!\w))", _TIE, text)
+
+
+def _power(found: re.Match[str]) -> str:
+    power = f"10{str(int(found[2])).translate(_RAISED)}"
+    return power if found[1] == "1" else f"{found[1]}·{power}"

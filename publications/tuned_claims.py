@@ -71,7 +71,7 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
         ends = [name for sweep in sweeps for name in _rates_at_an_end(sweep, tables.study(study))]
         if ends:
             reason = f"{found.reason}; the learning rate of {' and '.join(ends)} won at an end of the grid"
-            return replace(found, outcome=Outcome.UNDECIDED, reason=reason)
+            return replace(found, outcome=Outcome.UNDECIDED, reason=reason, remark="a rate at the end of its grid")
         return found
 
     return judged
@@ -79,7 +79,8 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 
 def open_untuned(found: Verdict) -> Verdict:
     """The verdict on methods at a learning rate that nobody tuned in the size: nothing is decided about them."""
-    return found.opened("the learning rate is not tuned at this size, so that nothing is decided about the methods")
+    why = "the learning rate is not tuned at this size, so that nothing is decided about the methods"
+    return found.opened(why, "the rate is not tuned")
 
 
 def decided_between_rates(
@@ -106,7 +107,7 @@ def decided_between_rates(
         if len(chosen) == len(points) and min(chosen) <= rate <= max(chosen):
             return found
         told = f"the learning rate is {rate:g} for all, {chosen_words(chosen)}"
-        return found.opened(f"{told}, so that nothing is decided about the methods")
+        return found.opened(f"{told}, so that nothing is decided about the methods", "at one rate for all")
 
     return judged
 

@@ -14,7 +14,7 @@ from publications.paper import Paper
 from publications.studies import Size
 from publications.sweeps import SWEEPS, find_sweep, sweeps_named
 from publications.tables import Tables, matches
-from publications.texts import markdown, table_for_people
+from publications.texts import escape, markdown, table_for_people
 from publications.tuning import Score, Sweep, Trial, at_the_edge, scores, winner
 from publications.tuning_runs import TUNED, read_trials, tuned_point
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_PANELS = 5
+_PANELS = 3
 """So many panels stand in a row at most."""
 _LEAST_GAP = 0.04
 """Part of an axis within which one value of two has a label."""
@@ -52,27 +52,30 @@ def draw_sweep(sweep: Sweep, trials: Sequence[Trial]) -> Figure:
         axes.set_xscale("log")
         _mark_values(axes, sorted({one.values[key] for tried in found for one in tried if key in one.values}))
         axes.set_xlabel(sweep.words.get(key, key), fontsize=8)
-    # Settings that fail lie far below; what decides lies near the best, and what won is seen of every method.
-    best = 100 * max(one.accuracy for tried in found for one in tried)
-    median = 100 * float(np.median([one.accuracy for tried in found for one in tried]))
-    least = 100 * min(winner(tried).accuracy for tried in found)
-    spread = max(1.0, best - median, (best - least) / 1.5)
     for first in panels[:, 0]:
-        first.set_ylim(best - 1.6 * spread, best + 0.12 * spread)
+        first.set_ylim(*_limits(found))
         first.set_ylabel("validation accuracy (%)", fontsize=8)
     legend_below(figure, panels[0][0], columns=4 if len(keys) > 1 else 3)
     return figure
 
 
+def _limits(found: Sequence[Sequence[Score]]) -> tuple[float, float]:
+    """Ends of the vertical axis in percent: what won is seen of every method, settings that fail far below are not."""
+    accuracies = [100 * one.accuracy for tried in found for one in tried]
+    best, least = max(accuracies), 100 * min(winner(tried).accuracy for tried in found)
+    spread = max(1.0, best - float(np.median(accuracies)), (best - least) / 1.5)
+    return max(0.0, best - 1.6 * spread), best + 0.12 * spread
+
+
 def _panes(sweep: Sweep, keys: Sequence[str]) -> list[tuple[str, str, dict[int, str]]]:
     """Panels: title, key, and the methods with their labels.
 
-    One a key; of more methods than there are colours, one a key and level, in which names end: ``plain, σ = 1``.
+    One a key; where names end in a level, as in ``plain, σ = 1``, one a key and level.
     """
     names = [method.name for method in sweep.methods]
     parts = [name.rpartition(", ") for name in names]
     levels = dict.fromkeys(level for _, _, level in parts)
-    if len(names) <= len(COLOURS) or len(levels) == len(names):
+    if len(levels) == len(names) or not all(" = " in level for level in levels):
         return [("", key, dict(enumerate(names))) for key in keys]
     return [
         (one, key, {at: name for at, (name, _, level) in enumerate(parts) if level == one})
@@ -136,7 +139,7 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
     for value in values[1:-1]:
         if labelled[-1] * least <= value <= last / least:
             labelled.append(value)
-    labels = [f"{value:g}" if value in (*labelled, last) else "" for value in values]
+    labels = [escape(f"{value:g}") if value in (*labelled, last) else "" for value in values]
     axes.set_xticks(list(values), labels, rotation=45 if len(values) > 4 else 0)
 
 
@@ -152,13 +155,14 @@ def choice_rows(sweep: Sweep, trials: Sequence[Trial]) -> list[dict[str, str]]:
         tried = scores(sweep, method, trials)
         chosen = winner(tried)
         edge = at_the_edge(method, chosen.values)
+        spread = {"range of the seeds": f"{100 * chosen.low:.2f} to {100 * chosen.high:.2f} %"}
         rows.append(
             {
                 "method": method.name,
                 "settings × seeds": f"{len(tried)} × {len(sweep.seeds)}",
                 "before": f"{_told(sweep, method.start)}: {100 * tried[0].accuracy:.2f} %",
                 "chosen": f"{_told(sweep, chosen.values)}: {100 * chosen.accuracy:.2f} %",
-                "range of the seeds": f"{100 * chosen.low:.2f} to {100 * chosen.high:.2f} %",
+                **(spread if len(sweep.seeds) > 1 else {}),
                 "at the edge of the grid": ", ".join(sweep.words.get(key, key) for key in edge) or "–",
             }
         )
@@ -213,9 +217,12 @@ def tuning_lines(paper: str, name: str, folder: Path, size: Size | None = None) 
 
 def _shown(sweep: Sweep, trials: Sequence[Trial], place: str) -> list[str]:
     seeds = f"means of {len(sweep.seeds)} seeds" if len(sweep.seeds) > 1 else "of one seed"
+    found = [scores(sweep, method, trials) for method in sweep.methods]
+    cut = any(100 * one.accuracy < _limits(found)[0] for tried in found for one in tried)
     caption = (
         f"{sweep.title}: validation accuracy over each tuned key. Points are settings, {seeds}; lines join the best at "
-        "each value; rings are what was chosen. Settings far below are cut off."
+        "each value; rings are what was chosen. Methods stand beside each other at a value."
+        f"{' Settings far below are cut off.' if cut else ''}"
     )
     file = f"{place}tuning-{sweep.name}"
     pictures = [f"![{caption}]({file}.svg#only-light)", f"![{caption}]({file}-dark.svg#only-dark)"]

@@ -161,7 +161,7 @@ def test_an_order_that_changes_with_the_clip_norm_depends_on_it(tables: Tables) 
         return replace(tables, studies={**tables.studies, SWEEP: StudyTable(SWEEP, tuple(points[0]), tuple(rows))})
 
     check = ordered("upcycled", "fedavg", metric=EARLY)
-    assert check(tables).remark == ""  # at τ = 1 alone
+    assert check(tables).remark == "at τ = 1 alone"
     assert check(swept({})).outcome is Outcome.CONFIRMED
     found = check(swept({4.0: -1}))
     assert (found.outcome, found.remark) == (Outcome.UNDECIDED, "it depends on τ")

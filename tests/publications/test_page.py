@@ -15,7 +15,7 @@ from publications.markers import fill
 from publications.moo_rates import RATES
 from publications.page import claim_rows, remake_page, write_page
 from publications.results import read_results, read_tables, size_folder
-from publications.texts import epsilon, percent
+from publications.texts import epsilon, escape, percent
 from tests.publications.example import EXAMPLE, SNR, TABLES
 from wirelessfl.errors import OutputError
 
@@ -81,7 +81,9 @@ def test_a_page_is_filled(written: Path) -> None:
     text = fill("".join(f"{{{{ {marker} }}}}\n\n" for marker in markers), written.parents[1], EXAMPLE)
     assert "| 1 | Good is better than bad. | Fig. 1 | **confirmed** | +20 points (+17.5 to +22.5) | no: small |" in text
     assert "| rule | accuracy | paper |" in text
-    assert "| GOOD | 70.0 ± 24.8 % | 75.00 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in text
+    plain = text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "| GOOD | 70.0 ± 24.8 % | 75.00 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in plain
+    assert "*Good and bad | and so on. Size `small`, 9 runs.*" in text
     assert "| 0.5 | x\\|y |" in text
     assert "![Curves.](example/curves.svg#only-light)\n![Curves.](example/curves-dark.svg#only-dark)" in text
     assert text.count("*Not run yet.*") == 2
@@ -110,6 +112,21 @@ def test_the_index_counts_verdicts(tmp_path: Path) -> None:
     lines = fill("{{ overview }}", tmp_path, None).splitlines()
     assert len(lines) == 2 + len(PAPERS)
     assert all("not run yet" in line for line in lines[2:])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("70.0 ± 24.8 %", "70.0_±_24.8_%"),
+        ("4.5 h, 3 s a run, 2 same", "4.5_h, 3_s a run, 2 same"),
+        ("1e-05 and 3.2e-05, 1e+03", "10⁻⁵ and 3.2·10⁻⁵, 10³"),
+        ("-0.411 (-1.01 to +0.19), Fig. 7-9, 2-norm, ‖x‖ - 1", "−0.411 (−1.01 to +0.19), Fig. 7-9, 2-norm, ‖x‖ - 1"),
+        ("`-1 ± 1e-05 %` is -1", "`-1 ± 1e-05 %` is −1"),
+        ("a|b\nv1e-5", "a\\|b v1e-5"),
+    ],
+)
+def test_numbers_in_cells_are_typeset_and_not_broken(text: str, shown: str) -> None:
+    assert escape(text).replace("\N{NO-BREAK SPACE}", "_") == shown
 
 
 def test_numbers_for_people() -> None:

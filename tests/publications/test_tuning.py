@@ -20,7 +20,14 @@ from publications.results import read_results, size_folder
 from publications.sweeps import SWEEPS, find_sweep
 from publications.tuning import Score, Sweep, Trial, TunedMethod, at_the_edge, scores, winner
 from publications.tuning_command import tune_paper
-from publications.tuning_page import choice_rows, draw_sweep, tuned_rows, tuning_lines, write_sweep_figure
+from publications.tuning_page import (
+    _shown,
+    choice_rows,
+    draw_sweep,
+    tuned_rows,
+    tuning_lines,
+    write_sweep_figure,
+)
 from publications.tuning_runs import read_trials, run_sweep, tuned_file, tuned_study, tuning_design, write_trials
 from tests.speed import rest_slow
 from wirelessfl.errors import ScenarioError
@@ -271,7 +278,7 @@ def test_the_command_is_there() -> None:
     assert {option.name for option in commands.command.commands["tune"].params} >= {"name", "size", "only", "resume"}
 
 
-def test_a_sweep_of_many_keys_stands_in_two_rows() -> None:
+def test_a_sweep_of_many_keys_stands_in_three_rows() -> None:
     """Multi-objective clipping has eight tuned keys; a method without a key is absent from its panel."""
     sweep = find_sweep("moo-adaptive-clipping", "clipping", "small")
     trials = [
@@ -284,7 +291,7 @@ def test_a_sweep_of_many_keys_stands_in_two_rows() -> None:
     shown = [axes for axes in figure.axes if axes.get_visible()]
     keys = ["learning rate", "C", "batch", "ratio of C", "ratio of z", "T", "κ", "η_C"]
     assert [axes.get_xlabel() for axes in shown] == keys
-    assert len({round(axes.get_position().y0, 3) for axes in shown}) == 2
+    assert len({round(axes.get_position().y0, 3) for axes in shown}) == 3
     assert "tempered sigmoid" in {line.get_label() for line in shown[5].lines}
     assert "DP-SGD" not in {line.get_label() for line in shown[5].lines}
 
@@ -322,3 +329,25 @@ def test_what_won_is_seen_of_every_method() -> None:
     trials += [Trial("bad", at, 8, (0.1, 0.7, 0.6)[at], 1.0, 1.0, "") for at in range(3)]
     low, high = draw_sweep(sweep, trials).axes[0].get_ylim()
     assert 60.0 < low < 70.0 and 85.2 < high < 90.0
+
+
+def test_accuracies_are_not_below_0_and_the_caption_tells_what_is_cut_off(example: Sweep, tmp_path: Path) -> None:
+    for least, cut in ((0.02, False), (0.68, True)):
+        good, bad = (TunedMethod(name, {"p": name}, {"a": (1.0, 2.0, 4.0)}, {"a": 1.0}) for name in ("good", "bad"))
+        sweep = replace(example, methods=(good, bad), seeds=(8,))
+        trials = [Trial("good", at, 8, 0.7, 1.0, 1.0, "") for at in range(3)]
+        trials += [Trial("bad", at, 8, (0.01, least, least)[at], 1.0, 1.0, "") for at in range(3)]
+        assert draw_sweep(sweep, trials).axes[0].get_ylim()[0] >= 0
+        assert ("far below are cut off" in "".join(_shown(sweep, trials, ""))) == cut
+        assert "range of the seeds" not in choice_rows(sweep, trials)[0]
+
+
+def test_levels_in_the_names_of_methods_have_a_panel_each() -> None:
+    names = ("plain, z = 1", "wavelet, z = 1", "plain, z = 3", "wavelet, z = 3")
+    methods = tuple(TunedMethod(name, {"p": name}, {"a": (1.0, 2.0)}, {"a": 1.0}) for name in names)
+    sweep = Sweep("s", "", "small", "x", 2, methods, {}, {}, seeds=(8,))
+    trials = [Trial(name, at, 8, 0.5 + 0.01 * at, 1.0, 1.0, "") for name in names for at in (0, 1)]
+    panels = draw_sweep(sweep, trials).axes
+    assert [axes.get_title() for axes in panels] == ["z = 1", "z = 3"]
+    told = [[line.get_label() for line in axes.lines if not line.get_label().startswith("_")] for axes in panels]
+    assert told == [["plain", "wavelet"]] * 2
