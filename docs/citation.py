@@ -7,6 +7,7 @@ MkDocs calls the functions named ``on_…``. A line ``<!-- bibtex: package -->``
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from publications.catalogue import PAPERS
 
 FILE = Path(__file__).resolve().parents[1] / "CITATION.cff"
 _PLACE = re.compile(r"^<!-- bibtex: (?P<what>package|papers) -->$", re.MULTILINE)
+_WIDTH = 78
 _SMALL = {"a", "an", "and", "for", "in", "of", "on", "over", "the", "to", "with"}
 
 
@@ -66,7 +68,20 @@ def paper_entry(reference: dict[str, Any]) -> str:
 
 def _entry(kind: str, key: str, fields: dict[str, str]) -> str:
     width = max(map(len, fields))
-    return "\n".join([f"@{kind}{{{key},", *(f"  {name:<{width}} = {{{text}}}," for name, text in fields.items()), "}"])
+    lines = (_field(f"  {name:<{width}} = {{", text) for name, text in fields.items())
+    return "\n".join([f"@{kind}{{{key},", *lines, "}"])
+
+
+def _field(begin: str, text: str) -> str:
+    # Over several lines where one would be cut at the edge of a page; a space for BibTeX
+    return textwrap.fill(
+        f"{text}}},",
+        _WIDTH,
+        initial_indent=begin,
+        subsequent_indent=" " * len(begin),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _ascii(text: str) -> str:

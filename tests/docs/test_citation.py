@@ -68,6 +68,11 @@ def test_bibtex_has_every_author_and_braces_that_match(hook: ModuleType, citatio
     assert len({entry.partition(",")[0] for entry in entries}) == len(entries)
     assert "author  = {Hu, Rui and Guo, Yuanxiong and Gong, Yanmin}," in entries[-1]
     assert f"version = {{{package_version()}}}," in entries[0]
+    assert max(len(line) for entry in entries for line in entry.splitlines()) <= 78
+    for entry, reference in zip(entries[1:], citation["references"], strict=True):
+        words = " ".join(entry.split())
+        assert f"title = {{{{{reference['title']}}}}}," in words
+        assert words.count(" and ") >= len(reference["authors"]) - 1
 
 
 def test_pages_take_the_entries_in(hook: ModuleType) -> None:

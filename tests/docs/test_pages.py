@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from publications.catalogue import PAPERS
@@ -61,6 +62,26 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         run.close()
     assert (before is None) == (page in WITHOUT_SNIPPETS)
+
+
+WIDTH = 88
+"""Characters of code that a page shows without scrolling, in the size of docs/style.css."""
+WIDER = {"tutorials/first-study.md": "airtime (s)\n-10 "}
+"""What a page prints that is wider: a table of columns that stays as it is, by what tells it from other blocks."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_is_as_wide_as_the_page(page: str) -> None:
+    found = [block for block in blocks((DOCS / page).read_text(encoding="utf-8")) if block.text]
+    wide = {block.line for block in found if max(map(len, block.text.splitlines())) > WIDTH}
+    allowed = {block.line for block in found if page in WIDER and WIDER[page] in block.text}
+    assert wide == allowed
+
+
+def test_code_of_the_notebook_is_as_wide_as_the_page() -> None:
+    notebook = nbformat.read(DOCS / "notebooks" / "first_look.ipynb", as_version=4)
+    lines = [line for cell in notebook.cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert [line for line in lines if len(line) > WIDTH] == []
 
 
 def _free_port() -> int:
