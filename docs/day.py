@@ -22,21 +22,34 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def table(parts: Sequence[Part]) -> Iterator[str]:
-    """One row a part, with a sum; of what was not measured a dash."""
+    """One row a part, with a sum; a column of minutes by hand where any were measured, with a dash for the others."""
     if not parts:
         yield _NOTHING
         return
-    yield from ("| part | goal (min) | by hand (min) | of which the machine (s) |", "| --- | --- | --- | --- |")
+    by_hand = any(not math.isnan(part.walked_min) for part in parts)
+    yield _row("part", "goal (min)", "by hand (min)" if by_hand else None, "machine (s)")
+    yield _row("---", "---", "---" if by_hand else None, "---")
     for part in parts:
         goal = str(GOALS[part.part]) if part.part in GOALS else ""
-        yield f"| {part.part} | {goal} | {_number(part.walked_min)} | {_number(part.machine_s)} |"
-    sums = (sum(GOALS.values()), sum(part.walked_min for part in parts if part.part in GOALS))
+        yield _row(part.part, goal, _number(part.walked_min) if by_hand else None, _number(part.machine_s))
+    walked = sum(part.walked_min for part in parts if part.part in GOALS)
     machine = sum(part.machine_s for part in parts if part.part in GOALS)
-    yield f"| **Together, without the installation** | {sums[0]} | {_number(sums[1])} | {_number(machine)} |"
+    yield _row(
+        "**Together, without the installation**",
+        str(sum(GOALS.values())),
+        _number(walked) if by_hand else None,
+        _number(machine),
+    )
     yield ""
+    if by_hand:
+        yield "*By hand* is what a person needed for a part; a dash means that it was not measured."
     yield f"Played on {parts[-1].date}, at commit {parts[-1].commit}, by `python -m benchmarks.day` on a fresh clone."
     if parts[-1].commit == _TWO_SEEDS:
         yield "The studies had two seeds then. They have five now, so that their two parts take longer."
+
+
+def _row(*cells: str | None) -> str:
+    return f"| {' | '.join(cell for cell in cells if cell is not None)} |"
 
 
 def _number(value: float) -> str:

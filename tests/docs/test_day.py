@@ -66,6 +66,14 @@ def test_the_table_has_the_numbers_of_the_file_and_a_dash_for_the_rest(hook: Mod
     assert "| A study | 5 | 1.5 | 10 |" in lines and "| Your own policy | 10 | – | 10 |" in lines
     assert "| **Together, without the installation** | 32 | – | 70 |" in lines
     assert not any("two seeds" in line for line in lines)
+    assert any("*By hand*" in line for line in lines)
     older = hook.table([Part(title, 1.0, math.nan, "2026-01-01", "bf8c942") for title in GOALS])
     assert "The studies had two seeds then." in list(older)[-1]
     assert hook.on_page_markdown(TEXT, None) != TEXT
+
+
+def test_a_column_without_minutes_is_left_out(hook: ModuleType) -> None:
+    lines = list(hook.table([Part(title, 10.0, math.nan, "2026-01-01", "abc") for title in GOALS]))
+    assert lines[0] == "| part | goal (min) | machine (s) |" and "| A study | 5 | 10 |" in lines
+    assert "| **Together, without the installation** | 32 | 70 |" in lines
+    assert not any("hand" in line or "–" in line for line in lines)
