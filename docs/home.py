@@ -1,6 +1,6 @@
 """Pictures of runs on the home page and in the first tutorial, drawn as a run draws them when the site is built.
 
-MkDocs calls the functions named ``on_…``. A line ``<!-- picture: summary -->`` becomes the picture in both themes, on
+MkDocs calls the functions named ``on_…``. A line ``<!-- picture: timeline -->`` becomes the picture in both themes, on
 a phone that in the width of a column.
 """
 
@@ -56,7 +56,6 @@ class Shot(NamedTuple):
 
 SHOTS = {
     "first-run": Shot("quickstart", 10, _summary, "Accuracy, loss, both ε, channels, energy and airtime of ten rounds"),
-    "summary": Shot("quickstart", 20, _summary, "Accuracy, loss, both ε, channels, energy and airtime of quickstart"),
     "timeline": Shot(
         "urban-macro-deadline", 6, _timeline, "What each node does, and how each round ended for each client"
     ),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from matplotlib.image import imread
 
-PICTURES = ("summary", "timeline")
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ("first-run", "timeline")
 
 
-@pytest.mark.parametrize("name", [f"{name}{width}" for name in (*PICTURES, "first-run") for width in ("", "-phone")])
+@pytest.mark.parametrize("name", [f"{name}{width}" for name in PICTURES for width in ("", "-phone")])
 def test_pictures_are_clear_with_ink_that_is_read_in_their_theme(built_site: Path, name: str) -> None:
     light, dark = (imread(built_site / "pictures" / f"{name}-{theme}.png") for theme in ("light", "dark"))
     assert light.shape == dark.shape and light.shape[1] > (500 if name.endswith("phone") else 1000)
@@ -40,6 +44,21 @@ def test_the_page_leads_on_and_shows_every_picture(built_site: Path) -> None:
         "cite.html",
     }
     assert wanted <= set(re.findall(r'href="([^"#]+)"', main))
+
+
+def test_the_home_page_names_every_page() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    named = re.findall(r"\]\(([\w/-]+\.md)\)", text[text.index("## All pages") :])
+    assert sorted(named) == sorted(set(_pages(nav)) - {"index.md"})
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from _pages(part)
 
 
 def test_the_three_uplinks_are_shown_in_both_themes(built_site: Path) -> None:
