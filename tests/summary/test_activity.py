@@ -8,7 +8,17 @@ import xarray as xr
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.summary.overview import STATUS_COLOURS
-from wirelessfl.summary.timeline import _NEXT, DOING_COLOURS, MARKS, Mark, Stretch, activities
+from wirelessfl.summary.timeline import (
+    _NEXT,
+    _ZOOM_CLIENTS,
+    DOING_COLOURS,
+    MARKS,
+    Mark,
+    Stretch,
+    _steps_title,
+    _zoom_rows,
+    activities,
+)
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
 E = EventKind
@@ -124,3 +134,15 @@ def test_every_kind_of_event_and_every_status_is_drawn_or_said_to_change_nothing
     assert {*_NEXT, *MARKS, *neither} == set(EventKind)
     assert set(STATUS_COLOURS) == set(Status)
     assert set(DOING_COLOURS) == {doing for doing in _NEXT.values() if doing is not None}
+
+
+@pytest.mark.parametrize(
+    ("clients", "rounds", "title"),
+    [
+        (_ZOOM_CLIENTS, 1, "round 1 step by step"),
+        (70, 3, "the first 3 rounds step by step, the first 40 of 70 clients"),
+    ],
+)
+def test_the_title_says_which_clients_are_shown_step_by_step(clients: int, rounds: int, title: str) -> None:
+    events = table((0.0, SERVER_NODE, E.BROADCAST), *((1.0, client, E.COMPUTE_START) for client in range(clients)))
+    assert _steps_title(rounds, events, _zoom_rows(events)) == title

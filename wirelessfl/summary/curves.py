@@ -14,7 +14,10 @@ from wirelessfl.summary.axes import AxisValues, XAxis, common_grid, step_onto
 
 CONFIDENCE = 0.95
 
-STEPS_SENTENCE = "Over seconds, energy and ε each seed counts with its last evaluation, up to the seed that ends first."
+STEPS_SENTENCE = (
+    "Over seconds, energy and ε a curve is the mean of each seed's latest evaluation and ends where the first seed "
+    "ends."
+)
 """Caption of means over axes on which each seed has places of its own."""
 
 

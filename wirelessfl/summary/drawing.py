@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from wirelessfl.summary.style import GREY, STYLE
+from wirelessfl.summary.style import STYLE
 from wirelessfl.summary.texts import power_of_ten
 
 # No date, so that the same run gives the same file.
@@ -30,7 +30,7 @@ _LETTER_EM, _LINE_EM = 0.58, 1.3
 _LEGEND_ROOM = 0.25
 # Share of its column that a panel fills, and width of a label of a logarithmic axis with the room beside it.
 _PANEL_SHARE, _TICK_IN = 0.85, 0.34
-_NOTE_PT, _NOTE_MARGIN_IN = 6.0, 0.05
+_NOTE_PT, _NOTE_MARGIN_IN = 7.0, 0.05
 _PLAIN = (1e-3, 1e4)
 Room = tuple[float, float, float, float]
 """Left, bottom, width and height as shares of a figure."""
@@ -92,7 +92,7 @@ def write_foot(figure: Figure, foot: str, room: Room) -> None:
     for legend in figure.legends:
         legend.set_bbox_to_anchor(room)
     left, bottom = (_NOTE_MARGIN_IN / size for size in figure.get_size_inches())
-    figure.text(left, bottom, foot, fontsize=_NOTE_PT, color=GREY, va="bottom", parse_math=False)
+    figure.text(left, bottom, foot, fontsize=_NOTE_PT, va="bottom", parse_math=False)
 
 
 def broken(text: str, width_in: float, size_pt: float = STYLE["figure.titlesize"]) -> str:

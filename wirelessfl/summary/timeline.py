@@ -1,6 +1,6 @@
 """The figure ``timeline``: outcomes of the clients, and activities of all nodes, over simulated time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
-from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.drawing import broken, drawing
 from wirelessfl.summary.overview import draw_overview
 from wirelessfl.summary.picture import run_title
 from wirelessfl.summary.style import PAGE_IN, ROLES, STYLE
@@ -158,7 +158,7 @@ def draw_timeline(trace: AnyRoot, events: Events, path: Path, width_in: float = 
         _finish(above, draw_overview(above, trace), width_in)
         for part in below:
             axes = part.subplots()
-            axes.set_title(f"the first {len(first)} rounds step by step" if len(first) > 1 else "round 1 step by step")
+            axes.set_title(broken(_steps_title(len(first), zoom, rows), width_in, STYLE["axes.titlesize"]))
             _finish(part, _steps(axes, *activities(zoom), rows), width_in)
 
 
@@ -183,6 +183,14 @@ def _zoom_rows(events: Events) -> dict[int, int]:
     clients = nodes[nodes >= 0][:_ZOOM_CLIENTS].tolist()
     others = [node for node in (SERVER_NODE, JAMMER_NODE) if node in nodes]
     return {int(node): row for row, node in enumerate([*others, *clients])}
+
+
+def _steps_title(rounds: int, events: Events, rows: Mapping[int, int]) -> str:
+    # Which rounds, and of how many clients where not all of those at work are shown
+    words = f"the first {rounds} rounds step by step" if rounds > 1 else "round 1 step by step"
+    clients = np.unique(events["node"].values)
+    count, shown = np.count_nonzero(clients >= 0), sum(node >= 0 for node in rows)
+    return words if shown == count else f"{words}, the first {shown} of {count} clients"
 
 
 def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[int, int]) -> list[Any]:
