@@ -134,7 +134,7 @@ def draw_overlays(overlays: Mapping[str, Overlay], measured: str, quantity: str 
             words = f"bound as printed: {one.printed[-1]:.3g},\n{_off_axis(one.printed[-1])}"
             # In the corner that the measured curve leaves free: it falls to the right, or starts low on the left.
             place, side = (0.03, "left") if one.measured[-1] < one.measured[0] else (0.97, "right")
-            axes.text(place, 0.03, words, transform=axes.transAxes, va="bottom", ha=side, fontsize=7, color="C3")
+            axes.text(place, 0.03, words, transform=axes.transAxes, va="bottom", ha=side, fontsize=7)
     panels[0][0].set_ylabel(quantity, fontsize=8)
     legend_below(figure, max(panels[0], key=lambda axes: len(axes.get_legend_handles_labels()[1])), columns=2)
     return figure

@@ -137,6 +137,7 @@ def _draw(tables: Tables) -> Figure:
     right.plot(steps, exact, color=COLOURS[0])
     right.plot(steps, bound, color=COLOURS[1], linestyle="--")
     right.set_xlabel("η", fontsize=8)
+    right.set_ylabel("optimality gap after the second step", fontsize=8)
     right.set_title("clients x²/2 and 0, no noise, second step", fontsize=8)
     legend_below(figure, left, columns=3)
     return figure
@@ -145,7 +146,8 @@ def _draw(tables: Tables) -> Figure:
 ONE_ROUND_FIGURE = PaperFigure(
     "one-round",
     "The theorem on one round. Left: as the noise grows, the gap after a step grows and the printed bound falls below "
-    "zero. Right: without noise, where one of two clients arrives at its minimum before the other has moved.",
+    "zero. Right: without noise, where one of two clients moves and the other has no gradient; the printed bound falls "
+    "below the gap at large η.",
     _draw,
     runs=False,
 )

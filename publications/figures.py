@@ -153,6 +153,12 @@ def draw_final(
     draw_bands(axes, [(label, [tables.band(study, where) for where in points]) for label, points in lines], ticks)
 
 
+def cut_errors(means: Sequence[float], halves: Sequence[float]) -> NDArray[np.float64]:
+    """(2, n) ends of intervals of accuracies, as distances from their means in percent, cut at 0 and 100 %."""
+    middle, half = np.asarray(means, dtype=np.float64), np.nan_to_num(np.asarray(halves, dtype=np.float64))
+    return np.stack([np.minimum(half, middle), np.minimum(half, 100 - middle)])
+
+
 def draw_bands(axes: Axes, lines: Sequence[tuple[str, Sequence[Band | None]]], ticks: Sequence[str]) -> None:
     """Accuracies with their intervals, side by side at each tick; None where there is none.
 
@@ -165,10 +171,11 @@ def draw_bands(axes: Axes, lines: Sequence[tuple[str, Sequence[Band | None]]], t
     for at, (label, bands) in enumerate(lines):
         beside = spread * (at - (len(lines) - 1) / 2) / max(1, len(lines) - 1)
         known = [(place, one) for place, one in enumerate(bands) if one is not None]
+        means, halves = ([100 * float(getattr(one, name)[0]) for _, one in known] for name in ("mean", "half_width"))
         axes.errorbar(
             [place + beside for place, _ in known],
-            [100 * float(one.mean[0]) for _, one in known],
-            yerr=[100 * float(np.nan_to_num(one.half_width[0])) for _, one in known],
+            means,
+            yerr=cut_errors(means, halves),
             label=label,
             color=COLOURS[at % len(COLOURS)],
             marker=MARKERS[at % len(MARKERS)],
@@ -179,6 +186,7 @@ def draw_bands(axes: Axes, lines: Sequence[tuple[str, Sequence[Band | None]]], t
         )
     axes.set_xticks(np.arange(len(ticks)), list(ticks))
     axes.set_xlim(-0.5, len(ticks) - 0.5)
+    axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
 
 
 def accuracy_axis(axes: Axes, metric: str = "test_accuracy") -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from publications.claims import Verdict, scale_of, weigh
 from publications.effects import Level as Tested
 from publications.effects import MissingRuns
-from publications.figures import COLOURS, MARKERS, draw_paper
+from publications.figures import COLOURS, MARKERS, cut_errors, draw_paper
 from publications.studies import Point
 from publications.tables import Tables, matches
 
@@ -120,6 +120,9 @@ def all_better(
     return check
 
 
+_BESIDE = 0.06
+"""Distance, in levels, by which a number of the paper stands right of ours."""
+
 Stated = Callable[[str, Level], float | None]
 """The paper's own accuracy in percent of a line, by its label, at a level; None where it gives none."""
 
@@ -134,7 +137,7 @@ def draw_levels(
     """Accuracy after the last round with its 95 % interval, methods side by side at each level.
 
     A method that has not run at a level is left out there; one without any run is not in the legend. Numbers that the
-    paper states stand beside ours, as open diamonds.
+    paper states stand right of ours, as open diamonds.
     """
     paper: list[tuple[float, float]] = []
     spread = 0.14 * (len(lines) - 1)
@@ -143,19 +146,20 @@ def draw_levels(
         for place, level in enumerate(levels):
             said = stated(label, level)
             if said is not None:
-                paper.append((place + spread * (at / max(1, len(lines) - 1) - 0.5), said))
+                paper.append((place + spread * (at / max(1, len(lines) - 1) - 0.5) + _BESIDE, said))
             try:
                 one = tables.band(*method.at(level))
             except (MissingRuns, ValueError):
                 continue
             places.append(place + spread * (at / max(1, len(lines) - 1) - 0.5))
             means.append(100 * float(one.mean[0]))
-            halves.append(100 * float(np.nan_to_num(one.half_width[0])))
+            halves.append(100 * float(one.half_width[0]))
         if places:
             axes.errorbar(
                 places,
                 means,
-                yerr=halves,
+                yerr=cut_errors(means, halves),
+                clip_on=False,
                 label=label,
                 color=COLOURS[at % len(COLOURS)],
                 marker=MARKERS[at % len(MARKERS)],

@@ -155,7 +155,9 @@ def _table(shown: Shown) -> list[str]:
 
 def _study_table(paper: Paper, name: str, size: Size, tables: Tables) -> list[str]:
     planned, stored = tables.about["runs"].get(name, 0), tables.studies[name].stored
-    count = f"{planned} runs" if planned == stored else f"{stored} of {planned} runs; points that lack one are left out"
+    count = f"{planned} run{'' if planned == 1 else 's'}"
+    if stored < planned:
+        count = f"{stored} of {count}; points that lack one are left out"
     tuned = name.startswith(TUNED)
     rows = tuned_rows(paper, name, size, tables) if tuned else table_for_people(tables, paper.study(name))
     title = paper.study(name).title

@@ -125,7 +125,7 @@ def draw_table_iii(tables: Tables) -> Figure:
             draw_levels(axes, tables, lines, levels)
         else:
             draw_levels(axes, tables, lines, levels, stated)
-        axes.set_ylim(-3, 103)  # markers at 0 % are whole
+        axes.set_ylim(0, 100)
         axes.set_title(title, fontsize=8)
         axes.set_xlabel("ε", fontsize=8)
     accuracy_axis(panels[0][0])

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from publications.effects import MissingRuns
-from publications.figures import AXES_OF, COLOURS, accuracy_axis, draw_curves, legend_below, new_figure, norm_axis
+from publications.figures import (
+    AXES_OF,
+    COLOURS,
+    accuracy_axis,
+    cut_errors,
+    draw_curves,
+    legend_below,
+    new_figure,
+    norm_axis,
+)
 from publications.moo_methods import KAPPA, NORM_RATE
 from publications.studies import Size
 from publications.tables import StudyTable, Tables
@@ -89,7 +96,7 @@ def draw_rates(tables: Tables) -> Figure:
         _draw_accuracy(axes, sweep, marked_rates(tables, sweep)[1])
         axes.set_title(RATES[sweep.name][1], fontsize=8)
     accuracy_axis(panels[0][0])
-    panels[0][0].set_ylim(-3, 103)  # markers at 0 % are whole
+    panels[0][0].set_ylim(0, 100)
     panels[0][0].set_ylabel("validation accuracy (%)", fontsize=8)
     legend_below(figure, panels[0][0])
     return figure
@@ -126,10 +133,12 @@ def _draw_accuracy(axes: Axes, sweep: StudyTable, marked: Sequence[Mapping[str, 
     for at, kappa in enumerate(sweep.levels(KAPPA)):
         bands = [sweep.band(JUDGED, {KAPPA: float(kappa), NORM_RATE: float(rate)}) for rate in rates]
         places = [float(rate) * 1.06 ** (at - 1) for rate in rates]
+        means, halves = ([100 * float(getattr(band, name)[0]) for band in bands] for name in ("mean", "half_width"))
         axes.errorbar(
             places,
-            [100 * float(band.mean[0]) for band in bands],
-            yerr=[100 * float(np.nan_to_num(band.half_width[0])) for band in bands],
+            means,
+            yerr=cut_errors(means, halves),
+            clip_on=False,
             capsize=2,
             color=COLOURS[at % len(COLOURS)],
             marker="osD"[at % 3],
@@ -141,6 +150,7 @@ def _draw_accuracy(axes: Axes, sweep: StudyTable, marked: Sequence[Mapping[str, 
             if kappa == point[KAPPA]:
                 best = rates.index(point[NORM_RATE])
                 height = 100 * float(bands[best].mean[0])
-                axes.plot([places[best]], [height], "o", markersize=11, markerfacecolor="none", color="0.5")
+                ring: Any = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "color": "0.5"}
+                axes.plot([places[best]], [height], clip_on=False, **ring)
     axes.set_xscale("log")
     axes.set_xlabel("η_C", fontsize=8)

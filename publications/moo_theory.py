@@ -181,6 +181,7 @@ def _draw(tables: Tables) -> Figure:
     least = minimisers(np.pi)
     right.plot(least, wavy_loss(least) + np.pi * least, "o", color=COLOURS[1], markersize=5, label="its minimisers")
     right.set_xlabel("clipping norm C", fontsize=8)
+    right.set_ylabel("loss", fontsize=8)
     right.set_title("(C − 4)² + 3 sin²(C − 4)", fontsize=8)
     right.legend(fontsize=6.5)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from publications.figures import (
@@ -194,16 +195,17 @@ def progress_rows(tables: Tables) -> list[dict[str, Any]]:
     lines[BASELINE] = alone("fedavg", PAIRS[0], "privacy_for_free")
     lines |= {f"{words}, no noise": noiseless(name) for name, words in ALGORITHMS.items()}
     tables.study(ALONE)
-    return [
-        {"algorithm": words, **_progress(tables.studies[study].curve(where))}
-        for words, (study, where) in lines.items()
-        if study in tables.studies
-    ]
+    curves = {
+        words: tables.studies[study].curve(where) for words, (study, where) in lines.items() if study in tables.studies
+    }
+    there = {row.round for curve in curves.values() for row in curve}
+    listed = [at for at in AFTER if at in there]
+    return [{"algorithm": words, **_progress(curve, listed)} for words, curve in curves.items()]
 
 
-def _progress(curve: list[CurveRow]) -> dict[str, str]:
+def _progress(curve: list[CurveRow], listed: Sequence[int]) -> dict[str, str]:
     told = {row.round: f"{100 * row.mean:.2f} ± {100 * row.half_width:.2f} %" for row in curve}
-    after = {f"after {at} rounds": told.get(at, "–") for at in AFTER}
+    after = {f"after {at} rounds": told.get(at, "–") for at in listed}
     return {**after, "after the last": told[max(told)] if told else "–"}
 
 
@@ -228,9 +230,9 @@ def calibration_rows(tables: Tables) -> list[dict[str, Any]]:
         rows.append(
             {
                 "ε": f"{epsilon:g}",
-                "σ_m, theorem": _mean(tables, theorem, "effective_noise_std"),
-                "σ_m, exact": _mean(tables, exact, "effective_noise_std"),
-                "energy saved": f"{100 * saved.mean:.1f} %",
+                "σ_m of all noise, theorem": _mean(tables, theorem, "effective_noise_std"),
+                "σ_m of all noise, exact": _mean(tables, exact, "effective_noise_std"),
+                "energy of the jammer saved": f"{100 * saved.mean:.1f} %",
                 "accounted ε, theorem": _mean(tables, theorem, "epsilon_accounted"),
                 "accounted ε, exact": _mean(tables, exact, "epsilon_accounted"),
                 "accuracy, theorem": tables.band(*theorem).text(0, percent=True),

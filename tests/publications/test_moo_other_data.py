@@ -106,8 +106,8 @@ def test_what_the_text_says_of_it() -> None:
         "DP-SGD-WAV": "wavelets {} points,",
         "tempered sigmoid": "tempered sigmoids {},",
         "MOO, private": "MOO with private feedback {},",
-        "dynamic DP": "dynamic DP {};",
-        "MOO": "cannot be told from it ({})",
+        "dynamic DP": "dynamic DP {},",
+        "MOO": "MOO as published {}. On",
     }
     for name, told in words.items():
         ours, base = (
