@@ -147,10 +147,24 @@ def _table(shown: Shown) -> list[str]:
         if size is None or tables is None or name not in tables.studies or not tables.studies[name].runs:
             return NOT_RUN
         return [*_study_table(paper, name, size, tables), *(() if shown.size else _smaller(shown, size))]
-    if name in {more.name for more in paper.tables}:
-        found = [rows for folder in shown.folders() if (rows := read_rows(folder / f"{name}.csv"))]
-        return markdown(found[0]) if found else NOT_RUN
-    raise ValueError(f"{paper.name} has no table {name!r}")
+    more = next((one for one in paper.tables if one.name == name), None)
+    if more is None:
+        raise ValueError(f"{paper.name} has no table {name!r}")
+    return _further_table(shown, more.title)
+
+
+def _further_table(shown: Shown, title: str) -> list[str]:
+    """A table that no study gives, with its size where it is not the same in all."""
+    every = {
+        size: rows
+        for size in reversed(list(shown.results))
+        if (rows := read_rows(size_folder(shown.root, shown.paper, size) / f"{shown.name}.csv"))
+    }
+    size = shown.size or next(iter(every), None)
+    if size is None or size not in every:
+        return NOT_RUN
+    apart = f" Size `{size}`." if any(rows != every[size] for rows in every.values()) else ""
+    return [*markdown(every[size]), "", f"*{title}.{apart}*"]
 
 
 def _study_table(paper: Paper, name: str, size: Size, tables: Tables) -> list[str]:

@@ -16,7 +16,7 @@ from publications.tuning_runs import tuned_studies
 from publications.wavelet_claims import CLAIMS
 from publications.wavelet_convergence import convergence_rows
 from publications.wavelet_lemmas import BOUND_TABLE, DENSITY_FIGURE
-from publications.wavelet_methods import KEYS, MECHANISM, OPTIMIZER, SIGMA, WORDS, gain_rows
+from publications.wavelet_methods import CLIENT_WORDS, KEYS, MECHANISM, OPTIMIZER, SIGMA, WORDS, gain_rows
 from publications.wavelet_numbers import stated_epsilon_rows
 from publications.wavelet_pictures import PICTURES
 from publications.wavelet_setting import COVERAGE, SETTING
@@ -76,18 +76,21 @@ WAVELET = Paper(
             equal=_at_mnist("weighted-client"),
             audits=AUDIT_BOTH,
             sizes=SIZES,
-            words=WORDS,
+            words=CLIENT_WORDS,
         ),
-        PaperStudy("client-dynamic", "Dyn-DP-FedAvg (Fig. 10-12)", sizes=SIZES, words=WORDS),
+        PaperStudy("client-dynamic", "Dyn-DP-FedAvg (Fig. 10-12)", sizes=SIZES, words=CLIENT_WORDS),
         PaperStudy(
-            "client-gradients", "DP-FedAvg and DP-FedAvg-WAV, gradients clipped (Algorithm 2)", sizes=SIZES, words=WORDS
+            "client-gradients",
+            "DP-FedAvg and DP-FedAvg-WAV, gradients clipped (Algorithm 2)",
+            sizes=SIZES,
+            words=CLIENT_WORDS,
         ),
-        PaperStudy("client-unclipped", "DP-FedAvg-WAV without any clipping", words=WORDS),
+        PaperStudy("client-unclipped", "DP-FedAvg-WAV without any clipping", words=CLIENT_WORDS),
         PaperStudy("median", "DP-SGD and DP-SGD-WAV with the median norm (section 6.1)", sizes=SIZES, words=WORDS),
-        PaperStudy("client-clip", "DP-FedAvg-WAV at equal accounted ε, by C", sizes=("small",), words=WORDS),
+        PaperStudy("client-clip", "DP-FedAvg-WAV at equal accounted ε, by C", sizes=("small",), words=CLIENT_WORDS),
         PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", audits=AUDIT_ONE, words=WORDS),
         PaperStudy("weighted-optimizers", "DP-Adam-WAV and DP-AdaGrad-WAV at equal accounted ε", words=WORDS),
-        PaperStudy("weighted-client", "DP-FedAvg-WAV at equal accounted ε", audits=AUDIT_ONE, words=WORDS),
+        PaperStudy("weighted-client", "DP-FedAvg-WAV at equal accounted ε", audits=AUDIT_ONE, words=CLIENT_WORDS),
         PaperStudy("dynamic-equal", "Dyn-DP-SGD at equal accounted ε", sizes=("small",), words=WORDS),
         PaperStudy("third", "DP-SGD with a third of the multiplier and √3 times the norm", words=WORDS),
         PaperStudy("fifth", "DP-SGD with a fifth of the multiplier and twice the norm", words=WORDS),

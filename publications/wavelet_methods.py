@@ -33,6 +33,8 @@ WORDS = {
     "adagrad": "AdaGrad",
     **DATASETS,
 }
+CLIENT_WORDS = {**WORDS, SIGMA: "z"}
+"""Words of studies of a client's privacy: Algorithm 2 calls its multiplier z."""
 
 DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 DYNAMIC, WEIGHTED, BASELINE = Method("dynamic"), Method("weighted"), Method("baseline")

@@ -84,11 +84,19 @@ def test_a_page_is_filled(written: Path) -> None:
     plain = text.replace("\N{NO-BREAK SPACE}", " ")
     assert "| GOOD | 70.0 ± 24.8 % | 75.00 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in plain
     assert "*Good and bad | and so on. Size `small`, 9 runs.*" in text
-    assert "| 0.5 | x\\|y |" in text
+    assert "| 0.5 | x\\|y |\n\n*More.*" in text
     assert "![Curves.](example/curves.svg#only-light)\n![Curves.](example/curves-dark.svg#only-dark)" in text
     assert text.count("*Not run yet.*") == 2
     assert "| first | small | rule GOOD | sample | 1 | 4 | 10 |" in text
     assert "$ wirelessfl papers run example --size small" in text
+
+
+def test_a_further_table_names_its_size_where_sizes_differ() -> None:
+    markers = ("algorithm-2 small", "algorithm-2", "stated-epsilons", "gains full")
+    text = fill("\n\n".join(f"{{{{ table {one} }}}}" for one in markers), ROOT / "results", PAPERS["wavelet-dp-fl"])
+    bounds = "*What the clipping of Algorithm 2 bounds."
+    assert f"{bounds} Size `small`.*" in text and f"{bounds} Size `medium`.*" in text
+    assert "*What the stated ε imply.*" in text and text.endswith("*Not run yet.*")
 
 
 def test_a_picture_that_needs_no_run_names_no_size(written: Path) -> None:
