@@ -263,6 +263,7 @@ def _coverage(shown: Shown) -> list[str]:
 def _all_costs(root: Path) -> list[str]:
     rows = []
     for paper in PAPERS.values():
+        link = f"[{paper.title}]({paper.name}.md)"  # in the first row of a paper
         with suppress(OutputError):
             results = read_results(paper, root)
             for size in SIZES:
@@ -273,7 +274,8 @@ def _all_costs(root: Path) -> list[str]:
                     told = no_cost(paper, size)
                 else:
                     continue
-                rows.append({"paper": f"[{paper.title}]({paper.name}.md)", "size": size, **told})
+                rows.append({"paper": link, "size": size, **told})
+                link = ""
     return markdown(rows) if rows else NOT_RUN
 
 
