@@ -116,10 +116,10 @@ def test_nothing_is_wider_than_a_phone(browser: Any, built_site: Path) -> None:
 
 def test_a_wide_formula_can_be_read_to_its_ends(browser: Any, built_site: Path) -> None:
     """Where a formula scrolls, its first sign is at the beginning and its last can be reached."""
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE | {"width": 240})
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE | {"width": 320})
     try:
         browser.get((built_site / "explanation" / "privacy.html").as_uri())
-        wait_for_width(browser, 240)
+        wait_for_width(browser, 320)
         hidden, reached = browser.execute_script(
             "const wide = (part) => part.scrollWidth > part.clientWidth;"
             "const parts = [...document.querySelectorAll('.formula .part')].filter(wide);"
