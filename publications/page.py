@@ -157,7 +157,8 @@ def _effect(one: Judgement) -> str:
     if effect is None:
         return one.verdict.reason if one.verdict.outcome is Outcome.NOT_TESTED else "–"
     claimed = f"; claimed: above {_threshold(effect.threshold, effect.scale)}" if effect.threshold else ""
-    return effect.text() + (claimed if effect.scale != "ratio" else "")
+    # Effects at several values of a setting stand one below the other
+    return effect.text().replace("; ", ";<br>") + (claimed if effect.scale != "ratio" else "")
 
 
 def _threshold(value: float, scale: str) -> str:

@@ -92,7 +92,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def _typeset(text: str) -> str:
     text = re.sub(r"(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)\b", _power, text)
     text = re.sub(r"(?<![\w.\N{MINUS SIGN}-])-(?=\d)", "\N{MINUS SIGN}", text)
-    text = re.sub(r" ± ", f"{_TIE}±{_TIE}", text)
+    text = re.sub(r" (±|=) (?=[\d.∞\N{MINUS SIGN}])", rf"{_TIE}\1{_TIE}", text)
     return re.sub(r"(?<=\d) (?=(?:%|s|min|h)(?!\w))", _TIE, text)
 
 

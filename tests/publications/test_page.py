@@ -126,6 +126,7 @@ def test_the_index_counts_verdicts(tmp_path: Path) -> None:
     ("text", "shown"),
     [
         ("70.0 ± 24.8 %", "70.0_±_24.8_%"),
+        ("at τ = 0.5, a = b", "at τ_=_0.5, a = b"),
         ("4.5 h, 3 s a run, 2 same", "4.5_h, 3_s a run, 2 same"),
         ("1e-05 and 3.2e-05, 1e+03", "10⁻⁵ and 3.2·10⁻⁵, 10³"),
         ("-0.411 (-1.01 to +0.19), Fig. 7-9, 2-norm, ‖x‖ - 1", "−0.411 (−1.01 to +0.19), Fig. 7-9, 2-norm, ‖x‖ - 1"),
