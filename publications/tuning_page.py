@@ -27,6 +27,8 @@ _PANELS = 3
 """So many panels stand in a row at most."""
 _LEAST_GAP = 0.04
 """Part of an axis within which one value of two has a label."""
+_LONGEST_LABEL = 6
+"""Characters of a label of a value above which labels are turned."""
 _APART = 1.08
 """The last method stands right of a value by this factor and the first one left of it, so that all points are seen."""
 
@@ -140,7 +142,8 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
         if labelled[-1] * least <= value <= last / least:
             labelled.append(value)
     labels = [escape(f"{value:g}") if value in (*labelled, last) else "" for value in values]
-    axes.set_xticks(list(values), labels, rotation=45 if len(values) > 4 else 0)
+    crowded = len(values) > 4 or max(map(len, labels)) > _LONGEST_LABEL
+    axes.set_xticks(list(values), labels, rotation=45 if crowded else 0)
 
 
 def write_sweep_figure(folder: Path, paper: str, sweep: Sweep, trials: Sequence[Trial]) -> None:
