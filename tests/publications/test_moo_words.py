@@ -409,8 +409,8 @@ def test_tuned_at_three_epsilons_in_the_small_size() -> None:
     for name in ("dynamic DP", "tempered sigmoid"):
         loose, middle, tight = leads(name)
         assert middle.high < 0 and all(one.low < 0 < one.high for one in (loose, tight)), name
-    told = "sigmoids are behind at 3.61; at the others five seeds do not tell the sign"
-    assert f"Dynamic DP and tempered {told}" in TEXT
+    words = "sigmoids are behind at 3.61; at the others five seeds do not tell the sign"
+    assert f"Dynamic DP and tempered {words}" in TEXT
     for at, sweep in sweeps.items():
         methods = {one.name: one for one in find_sweep(PAPER.name, sweep, "small").methods}
         for name in ("MOO", "MOO, private"):
