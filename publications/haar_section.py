@@ -18,6 +18,7 @@ from publications.claims import Claim, Verdict, verdict
 from publications.effects import ratio
 from publications.paper import PaperTable
 from publications.tables import Tables
+from publications.texts import number_text
 from wirelessfl.privacy import gaussian_epsilon, haar, haar_weights, inverse_haar
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ def clipping_rows() -> list[dict[str, Any]]:
         {
             "m": length,
             "clipped": rule,
-            "true multiplier": "σ" if moved == 1 else f"σ/{moved:.4g}",
+            "true multiplier": "σ" if moved == 1 else f"σ/{number_text(moved, 4)}",
             "ε of one release, σ = 1": wfl.epsilon_text(float(gaussian_epsilon(moved, DELTA))),
             "that of DP-SGD": wfl.epsilon_text(float(gaussian_epsilon(1.0, DELTA))),
         }
@@ -102,7 +103,7 @@ def _guarantee(tables: Tables) -> Verdict:
     for rule in list(sensitivities(2))[:3]:
         moved = {length: sensitivities(length)[rule] for length in LENGTHS}
         holds.append(max(moved.values()) <= 1)
-        told.append(f"{rule}: " + ", ".join(f"σ/{value:.4g}" for value in moved.values()))
+        told.append(f"{rule}: " + ", ".join(f"σ/{number_text(value, 4)}" for value in moved.values()))
     return verdict(
         all(holds),
         f"true multiplier for m = {', '.join(map(str, LENGTHS))}: {'; '.join(told)}",

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from publications.figures import COLOURS, MARKERS
 from publications.tables import Tables
+from publications.texts import number_text
 from wirelessfl.privacy import haar, haar_weights, inverse_haar
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def spectrum_rows(tables: Tables) -> list[dict[str, Any]]:
             {
                 "gradients of samples": gradient,
                 "errors that count": errors,
-                "noise energy over flat": f"{ratio:.3g}",
+                "noise energy over flat": number_text(ratio, 3),
                 "worth σ times": f"{np.sqrt(ratio):.3g}",
                 "the transform": "helps" if ratio < 1 else "costs",
                 "as published (no guarantee), worth σ times": f"{np.sqrt(published_ratio(shares, counted)):.3g}",

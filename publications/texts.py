@@ -60,7 +60,12 @@ def epsilon(value: float) -> str:
     """An ε for people."""
     if math.isnan(value):
         return "–"
-    return "∞" if math.isinf(value) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+    return "∞" if math.isinf(value) else number_text(value, 3)
+
+
+def number_text(value: float, digits: int) -> str:
+    """A number with so many digits; without a power of ten where it is large."""
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:
