@@ -139,7 +139,7 @@ def _targets(lines: list[Line]) -> str:
     """Rows of the targets, a column for each kind of processor; nothing where none was measured."""
     named = letters(lines)
     rows = [
-        _row([target.group, target.meaning, aim(target), *(found.get(name, "") for name in named)])
+        _row([target.group, target.meaning, _aim(target), *(found.get(name, "") for name in named)])
         for target in TARGETS
         if (found := dict(_found(target, lines)))
     ]
@@ -149,7 +149,7 @@ def _targets(lines: list[Line]) -> str:
     return "\n".join([*head, *rows])
 
 
-def aim(target: Target) -> str:
+def _aim(target: Target) -> str:
     """The bound of a target, with its sign."""
     return f"{'≥' if target.at_least else '≤'} {number(target.bound)}"
 

@@ -77,6 +77,12 @@ def size_trials(paper: Paper, size: Size, root: Path) -> Iterator[tuple[Sweep, l
 
 COMMITS = "commits"
 """Heading of the column that names what was computed outside any commit."""
+_MEANT = {
+    "with later changes": "files that numbers follow from had changed since the commit that is stored (`+`)",
+    "begun at another": "one commit computed the first rounds, another the last (`a to b`)",
+    "not noted": "runs that were made before commits were stored",
+}
+"""In what runs are not those of one noted commit, and what that means."""
 
 
 def commits_text(origins: Sequence[Provenance]) -> str:
@@ -87,7 +93,7 @@ def commits_text(origins: Sequence[Provenance]) -> str:
     changed = sum("+" in one.commit for one in origins)
     shared = sum(" to " in one.commit and "+" not in one.commit for one in origins)
     unknown = sum(not one.commit for one in origins)
-    counts = {"with later changes": changed, "begun at another": shared, "not noted": unknown}
+    counts = dict(zip(_MEANT, (changed, shared, unknown), strict=True))
     return ", ".join(f"{count} {words}" for words, count in counts.items() if count) or "all noted"
 
 
@@ -102,13 +108,6 @@ def uncommitted_text(paper: Paper, tables: Tables, root: Path) -> str:
     told = "; ".join(parts)
     meant = " ".join(f"*{words.capitalize()}*: {text}." for words, text in _MEANT.items() if words in told)
     return f"Commits: {told}. {meant} The table of costs says which studies these are of."
-
-
-_MEANT = {
-    "with later changes": "files that numbers follow from had changed since the commit that is stored (`+`)",
-    "begun at another": "one commit computed the first rounds, another the last (`a to b`)",
-    "not noted": "runs that were made before commits were stored",
-}
 
 
 def _origins(paper: Paper, tables: Tables, root: Path) -> tuple[list[Provenance], list[Provenance]]:

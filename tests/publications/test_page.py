@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pytest
 
 from publications.catalogue import PAPERS
 from publications.check import check_page
+from publications.figures import cut_errors
 from publications.files import read_rows
 from publications.markers import fill
 from publications.moo_rates import RATES
 from publications.page import claim_rows, remake_page, write_page
 from publications.results import read_results, read_tables, size_folder
-from publications.texts import epsilon, escape, percent
+from publications.texts import epsilon, escape, number_text, percent
 from tests.publications.example import EXAMPLE, SNR, TABLES
 from wirelessfl.errors import OutputError
 
@@ -136,6 +138,16 @@ def test_the_index_counts_verdicts(tmp_path: Path) -> None:
 )
 def test_numbers_in_cells_are_typeset_and_not_broken(text: str, shown: str) -> None:
     assert escape(text).replace("\N{NO-BREAK SPACE}", "_") == shown
+
+
+def test_intervals_of_accuracies_end_at_0_and_100_percent() -> None:
+    cut = cut_errors([98.0, 50.0, 3.0, 40.0], [5.0, 5.0, 4.0, math.nan])
+    assert cut.tolist() == [[5.0, 5.0, 3.0, 0.0], [2.0, 5.0, 4.0, 0.0]]
+
+
+def test_large_numbers_have_no_power_of_ten() -> None:
+    told = [number_text(value, digits) for value, digits in ((8192, 4), (12513.2, 4), (1365.1, 3), (2.828427, 4))]
+    assert told == ["8192", "12,513", "1,365", "2.828"]
 
 
 def test_numbers_for_people() -> None:
