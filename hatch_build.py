@@ -25,7 +25,6 @@ SOURCES = (
     Path("wirelessfl/learning/cohort/gram/kernel.c"),
     Path("wirelessfl/learning/cohort/patches/kernel.c"),
     Path("wirelessfl/learning/cohort/pooling/kernel.c"),
-    Path("wirelessfl/learning/cohort/short_sums/kernel.c"),
     Path("wirelessfl/learning/cohort/softmax_regression/kernel.c"),
     Path("wirelessfl/learning/direct/kernel.c"),
     Path("wirelessfl/learning/winograd/kernel.c"),
@@ -33,6 +32,7 @@ SOURCES = (
     Path("wirelessfl/privacy/mechanisms/haar_norms/kernel.c"),
     Path("wirelessfl/normals/kernel.c"),
     Path("wirelessfl/radio/weighted_sums/kernel.c"),
+    Path("wirelessfl/short_sums/kernel.c"),
 )
 # Without contraction every processor rounds alike. That errno and traps do not matter lets loops be vectorised.
 FLAGS = ["-O3", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]

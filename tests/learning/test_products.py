@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from wirelessfl import short_sums
 from wirelessfl.learning.cohort import products as module
-from wirelessfl.learning.cohort import short_sums
 from wirelessfl.learning.cohort.products import add_product, product, takes_onednn
 
 SHAPES = [

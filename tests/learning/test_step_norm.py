@@ -18,9 +18,13 @@ def test_it_is_that_of_the_difference_in_double_precision(dimension: int) -> Non
     after = before + (1e-3 * numbers.standard_normal(dimension)).astype(np.float32)
     expected = math.sqrt(math.fsum((after.astype(float) - before.astype(float)) ** 2))
     assert step_norm(before, after) == pytest.approx(expected, rel=1e-12)
+    assert step_norm(before, after, threads=3) == step_norm(before, after)
 
 
 def test_a_step_that_is_not_finite_has_no_finite_norm() -> None:
     before = np.zeros(3, dtype=np.float32)
     assert math.isnan(step_norm(before, np.array([1, np.nan, 2], dtype=np.float32)))
     assert math.isinf(step_norm(before, np.array([1, np.inf, 2], dtype=np.float32)))
+    large = np.zeros(2 * _BLOCK, dtype=np.float32)
+    diverged = np.concatenate([[np.inf], large[2:], [-np.inf]]).astype(np.float32)
+    assert math.isinf(step_norm(large, diverged, threads=2))

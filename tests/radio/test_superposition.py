@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
 from tests.radio.strategies import CLIP, example_links
+from wirelessfl import short_sums
 from wirelessfl.radio import AirInterface, CrossLayer, LateArrival, Superposition, clamped_inversion, superpose
 
 CLIENTS = 13
@@ -43,6 +47,53 @@ def test_blocks_sum_to_the_naive_formula(
         air.add(updates[start : start + size], coefficients[start : start + size])
     naive = naive_packed(updates, coefficients) if packing else (coefficients[:, None] * updates).real.sum(axis=0)
     np.testing.assert_allclose(air.received(), naive, rtol=1e-13, atol=1e-13)
+
+
+def rounded_sums(weights: NDArray[np.float32], updates: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Σ w_i Δ_i as rows, a product after the other, each added with one rounding to single precision."""
+    total = np.zeros((len(weights), updates.shape[1]), dtype=np.float32)
+    for column, row in zip(weights.T.astype(np.float64), updates.astype(np.float64), strict=True):
+        total = (column[:, None] * row + total).astype(np.float32)
+    return total
+
+
+@pytest.mark.skipif(short_sums.kernel() is None, reason="the kernel was not compiled, or not for this processor")
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy], ids=["NumPy", "torch"])
+def test_blocks_of_few_clients_are_added_product_by_product(packing: bool, kind: Callable[..., Any]) -> None:
+    """Bit for bit; 2,003 coordinates are no multiple of what a register holds."""
+    numbers = np.random.default_rng(9)
+    updates = numbers.standard_normal((11, 2003), dtype=np.float32)
+    coefficients = numbers.standard_normal((11, 2)) @ np.array([1.0, 1j])
+    parts = np.stack([coefficients.real, coefficients.imag] if packing else [coefficients.real]).astype(np.float32)
+    air, expected = Superposition(2003, packing), np.zeros((len(parts), 2003), dtype=np.float32)
+    for mine in (slice(0, 1), slice(1, 8), slice(8, 11)):
+        air.add(kind(updates[mine]), coefficients[mine])
+        expected += rounded_sums(parts[:, mine], updates[mine])
+    if packing:
+        expected[0, 0:2002:2] -= expected[1, 1:2002:2]
+        expected[0, 1:2002:2] += expected[1, 0:2002:2]
+    assert type(air.received()) is type(kind(updates))
+    np.testing.assert_array_equal(air.received(), expected[0])
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("sizes", [(7, 8), (8, 7), (1, 14), (15, 0), (0, 15)], ids=str)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_few_and_many_clients_make_one_sum(
+    packing: bool, sizes: tuple[int, int], compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks up to and beyond what the kernel for short sums takes, in both orders, and late clients in all."""
+    if not compiled:
+        monkeypatch.setattr(short_sums, "kernel", lambda: None)
+    numbers = np.random.default_rng(10)
+    updates = numbers.standard_normal((15, 37))
+    coefficients, late = numbers.standard_normal((15, 2)) @ np.array([1.0, 1j]), numbers.random(15)
+    single, double = Superposition(37, packing), Superposition(37, packing)
+    for mine in (slice(0, sizes[0]), slice(sizes[0], 15)):
+        single.add(torch.tensor(updates[mine], dtype=torch.float32), coefficients[mine], LateArrival(late[mine]))
+    double.add(updates, coefficients, LateArrival(late))
+    np.testing.assert_allclose(single.received(), double.received(), atol=4e-5)
 
 
 @pytest.mark.parametrize("packing", [False, True])
@@ -172,11 +223,11 @@ class OnDevice(torch.Tensor):
 
 @pytest.mark.parametrize("packing", [False, True])
 def test_what_is_received_lies_in_the_memory_of_the_host(packing: bool) -> None:
-    updates = torch.arange(6.0).view(2, 3)
+    updates, coefficients = torch.arange(24.0).view(8, 3), np.arange(1.0, 9.0).astype(np.complex128)
     with pytest.raises(TypeError):
         np.asarray(updates.as_subclass(OnDevice))
     air = Superposition(3, packing)
-    air.add(updates.as_subclass(OnDevice), np.array([1.0 + 0j, 2.0 + 0j]), LateArrival(np.array([0.25, 0.0])))
+    air.add(updates.as_subclass(OnDevice), coefficients, LateArrival(np.arange(8) / 16))
     expected = Superposition(3, packing)
-    expected.add(updates, np.array([1.0 + 0j, 2.0 + 0j]), LateArrival(np.array([0.25, 0.0])))
+    expected.add(updates, coefficients, LateArrival(np.arange(8) / 16))
     np.testing.assert_array_equal(np.asarray(air.received()), np.asarray(expected.received()))

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wirelessfl import normals
+from wirelessfl import normals, short_sums
 from wirelessfl.learning import direct, winograd
-from wirelessfl.learning.cohort import gram, patches, pooling, short_sums, softmax_regression
+from wirelessfl.learning.cohort import gram, patches, pooling, softmax_regression
 from wirelessfl.privacy.mechanisms import haar_noise, haar_norms
 from wirelessfl.radio import weighted_sums
 

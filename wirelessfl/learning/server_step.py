@@ -12,6 +12,7 @@ from torch import Tensor
 from wirelessfl.conformance import KEYS, given, method_at, pair
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.algorithms import Algorithm, RoundFacts, ServerState
+from wirelessfl.learning.cohort.execution import map_in_order
 from wirelessfl.learning.server_optimizers import ServerOptimizer
 
 _BLOCK = 1 << 18  # numbers of a model: 2 MiB in double precision
@@ -56,15 +57,17 @@ def server_step(
     return (after, memory) if unheard is None else _as_before(unheard, before, kept, after, memory)
 
 
-def step_norm(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Euclidean norm of the difference of two models (d,), in double precision."""
-    # In blocks that a cache holds, and not by BLAS, whose threads would spin on where the next clients begin to train
-    total, room = 0.0, np.empty(min(len(after), _BLOCK))
-    for first in range(0, len(after), _BLOCK):
+def step_norm(before: NDArray[np.float32], after: NDArray[np.float32], threads: int = 1) -> float:
+    """Euclidean norm of the difference of two models (d,), in double precision; the same for any number of threads."""
+
+    def squared(first: int) -> float:
         block = slice(first, first + _BLOCK)
-        step = np.subtract(after[block], before[block], out=room[: len(after[block])], dtype=np.float64)
-        total += float(np.square(step, out=step).sum())
-    return math.sqrt(total)
+        step = np.subtract(after[block], before[block], dtype=np.float64)
+        return float(np.square(step, out=step).sum())
+
+    # In blocks that a cache holds, and not by BLAS, whose threads would spin on where the next clients begin to train
+    blocks = range(0, len(after), _BLOCK)
+    return math.sqrt(math.fsum(map_in_order(squared, blocks, threads) if len(blocks) > 1 else map(squared, blocks)))
 
 
 def _as_before(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl import short_sums
 from wirelessfl.errors import precondition
 from wirelessfl.radio.impairments import LateArrival
 from wirelessfl.radio.slot_schedule import alike_ranges, coordinate_ranges
@@ -58,6 +59,7 @@ _WIDE = 32
 
 # Numbers that are weighed coordinate by coordinate at once, which bounds the memory
 _BLOCK = 1 << 20
+_FEW = 7  # clients of a block up to which BLAS adds their products in their order too, so that bits are the same
 
 
 class Superposition:
@@ -69,7 +71,8 @@ class Superposition:
 
     In each of T blocks and F groups of subcarriers a client has a coefficient of its own; the coordinates of block t
     and group f are range t·F + f. On a CPU the energies of the updates in each range are found in the same pass over
-    single-precision updates; elsewhere the sum is a matrix product for each range, ranges of one length together.
+    single-precision updates, and blocks of few clients are added in one pass; elsewhere the sum is a matrix product for
+    each range, ranges of one length together.
 
     Args:
         dimension: d, coordinates of an update.
@@ -127,12 +130,18 @@ class Superposition:
         self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]
     ) -> NDArray[np.float64] | None:
         # Addition of all coordinates, those of each piece with its column of the coefficients (k, T)
-        rows = _floats_of_host(updates) if len(self._ranges) > 1 else None
-        if rows is not None:
+        several, few = len(self._ranges) > 1, len(updates) <= _FEW
+        rows = _floats_of_host(updates) if several or few else None
+        if rows is not None and several:
             return self._add_in_one_pass(totals, rows, coefficients)
+        if rows is not None and (library := short_sums.kernel()) is not None:
+            weights, first = self._weights(rows, coefficients), totals[0] is None
+            totals[0] = _empty_sum(updates, weights.shape[1]) if first else totals[0]
+            short_sums.add_sums(library, np.asarray(totals[0]), weights, rows[None], 0.0 if first else 1.0)
+            return None
         weights, done = self._weights(updates, coefficients), 0
-        for at, (first, count, length) in enumerate(self._alike):
-            parts = updates[:, first : first + count * length].reshape(updates.shape[0], count, length)
+        for at, (start, count, length) in enumerate(self._alike):
+            parts = updates[:, start : start + count * length].reshape(updates.shape[0], count, length)
             totals[at] = _accumulate(totals[at], weights[done : done + count] @ parts.swapaxes(0, 1))
             done += count
         return None
@@ -239,6 +248,12 @@ def _floats_of_host(updates: Array) -> NDArray[np.float32] | None:
     if rows.dtype != np.float32:
         return None
     return rows if rows.strides[1] == rows.itemsize else np.ascontiguousarray(rows)
+
+
+def _empty_sum(block: Array, rows: int) -> Array:
+    # (1, rows, d) memory of the kind and dtype of ``block`` (k, d)
+    shape = (1, rows, block.shape[1])
+    return block.new_empty(shape) if hasattr(block, "new_empty") else np.empty(shape, block.dtype)
 
 
 def _like(block: Array, values: NDArray[np.float64]) -> Array:

@@ -129,7 +129,7 @@ class Learner(LocalLearner):
     def update(
         self,
         state: SimulationState,
-        aggregate: NDArray[np.float64],
+        aggregate: NDArray[np.floating[Any]],
         round_index: int,
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],

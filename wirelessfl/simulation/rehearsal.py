@@ -7,6 +7,7 @@ by public bounds), so that a rehearsal says exactly what the run with this seed 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,7 +67,7 @@ class Rehearser(Learner):
     def update(
         self,
         state: SimulationState,
-        aggregate: NDArray[np.float64],
+        aggregate: NDArray[np.floating[Any]],
         round_index: int,
         arrived: NDArray[np.int64],
         weights: NDArray[np.float64],

@@ -140,7 +140,7 @@ class Simulation:
             steps = this.steps_of(arrived)
             heard = (arrived, weights, steps, collected.unheard, collected.hidden_share)
             self.deployment.learner.update(self.state, collected.aggregate, this.index, *heard)
-            this.step_norm = step_norm(before, self.state.parameters)
+            this.step_norm = step_norm(before, self.state.parameters, self.deployment.learner.plan.threads)
             self.state.model_version += 1
             cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
         self._finish_round(cell, this, collected)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wirelessfl.learning.cohort import short_sums
+from wirelessfl import short_sums
 from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.processor import is_wide_amd, processor_name
 
@@ -62,7 +62,7 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
     """
     fits = into.stride(2) == 1 and _is_plain(into)
     if fits and _are_short(left, right) and (library := short_sums.kernel()):
-        short_sums.add_sums(library, into, left, right, decay)
+        short_sums.add_sums(library, into.numpy(), left.numpy(), right.numpy(), decay)
     elif takes_onednn(left, right, FEWEST_ADDED):
         rows = max(1, _CACHED // into.shape[2])
         if absent := -left.shape[2] % _step(left.shape[2]):
@@ -79,7 +79,7 @@ def batched_product(left: Tensor, right: Tensor) -> Tensor:
     if not _are_short(left, right) or (library := short_sums.kernel()) is None:
         return torch.bmm(left, right)
     out = left.new_empty(*left.shape[:2], right.shape[2])
-    short_sums.add_sums(library, out, left, right, 0.0)
+    short_sums.add_sums(library, out.numpy(), left.numpy(), right.numpy(), 0.0)
     return out
 
 

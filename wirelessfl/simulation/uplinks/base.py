@@ -20,6 +20,9 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Round
 from wirelessfl.streams import Streams
 
+Vector: TypeAlias = NDArray[np.floating[Any]]
+"""In double precision, or where nothing follows but the server's step in its own, single precision."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -108,7 +111,7 @@ class Collected:
     Attributes:
         heard: (k,) positions of the clients whose updates are in the aggregate, ascending.
         transmitted: (m,) positions of those who sent anything of their update, heard or not, ascending.
-        aggregate: (d,) float64, the weighted mean update as received; None where the model stays as it is.
+        aggregate: (d,) the weighted mean update as received; None where the model stays as it is.
         releases: the records for the privacy ledger, one for each way in which the uplink protects the updates.
         secure_sum: the secure aggregation that hid the uploads, or None.
         airtime: seconds for which the channel was occupied.
@@ -119,7 +122,7 @@ class Collected:
 
     heard: NDArray[np.int64]
     transmitted: NDArray[np.int64]
-    aggregate: NDArray[np.float64] | None
+    aggregate: Vector | None
     releases: tuple[Release, ...]
     airtime: float
     secure_sum: SecureSum | None = None

@@ -22,7 +22,7 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.radio_records import SlotRecord
 from wirelessfl.simulation.records import Energy, Round, TrainingRecord
-from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, NotAuditable, Reading, ServerNoise
+from wirelessfl.simulation.uplinks.base import AuditView, NoNoise, NotAuditable, Reading, ServerNoise, Vector
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink, single_updates
 from wirelessfl.streams import Streams
 
@@ -97,8 +97,8 @@ class ExactUplink(SlotUplink):
 
     def summed(
         self, total: WeightedSum, blocks: Iterable[CohortBlock | SummedBlock]
-    ) -> tuple[NDArray[np.float64], tuple[TrainingRecord, ...]]:
-        """(d,) the sum over the blocks, and the records of their training."""
+    ) -> tuple[Vector, tuple[TrainingRecord, ...]]:
+        """(d,) the sum over the blocks in memory of its own, and the records of their training."""
         air, training = total.begun(), list[TrainingRecord]()
         for block in blocks:
             match block:
@@ -110,7 +110,7 @@ class ExactUplink(SlotUplink):
                     training.append(record)
                 case _:
                     assert_never(block)
-        return np.asarray(air.received(), dtype=np.float64), tuple(training)
+        return np.asarray(air.received()), tuple(training)
 
     def combined(
         self, total: WeightedSum, blocks: Iterable[CohortBlock | SummedBlock]
@@ -127,6 +127,12 @@ class ExactUplink(SlotUplink):
         return rows.combined(), rows.finite, tuple(training)
 
 
+def _divided(total: Vector, divisor: float) -> Vector:
+    # In place: quotients of double precision, each rounded once to that of the sum, in which the server steps
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.divide(total, divisor, out=total, dtype=np.float64, casting="same_kind")
+
+
 @dataclass(frozen=True)
 class IdealUplink(ExactUplink):
     """The noise-free reference: exact aggregation Σ p_i Δ_i / Σ p_i over those who reported, at no cost."""
@@ -140,24 +146,23 @@ class IdealUplink(ExactUplink):
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock | SummedBlock]) -> Reception:
         """The weighted mean, or that of a robust rule; its release has no noise, so that no guarantee holds."""
         clients, of_senders = this.clients[plan.senders], self.weighted_sum(this, plan)
-        finite = None
+        kept, finite = None, None
+        aggregate: Vector | None
         if isinstance(self.rule, Mean):
             total, training = self.summed(of_senders, blocks)
-            total /= of_senders.weight.sum()
-            found: Combined | None = Combined(total, np.ones(len(clients)))
+            aggregate = _divided(total, of_senders.weight.sum())
         else:
             found, finite, training = self.combined(of_senders, blocks)
-        nothing = Combined(np.zeros(self.dimension), np.zeros(len(clients)))
-        combined = nothing if found is None else found
+            aggregate, kept = (None, np.zeros(len(clients))) if found is None else (found.value, found.kept)
         return Reception(
-            aggregate=combined.value,
+            aggregate=np.zeros(self.dimension) if aggregate is None else aggregate,
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=np.zeros(len(clients)),
             training=training,
             energy=Energy(math.nan, math.nan),
-            kept=None if isinstance(self.rule, Mean) else combined.kept,
+            kept=kept,
             finite=finite,
-            steps=found is not None,
+            steps=aggregate is not None,
         )
 
     def audit_view(self) -> AuditView:
@@ -231,7 +236,8 @@ class TrustedServer(ExactUplink):
         """
         clients, of_senders = this.clients[plan.senders], self.weighted_sum(this, plan)
         releases: tuple[Release, ...] = (self.central.release(this.index, clients, self.dimension),)
-        kept, finite, total = None, None, np.zeros(self.dimension)
+        kept, finite = None, None
+        total: Vector = np.zeros(self.dimension)
         if isinstance(self.rule, Mean):
             total, training = self.summed(of_senders, blocks)
         else:
@@ -268,4 +274,5 @@ class TrustedServer(ExactUplink):
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
         # The step of the model, with the server's noise from other streams
         reception = replace(self, streams=streams).receive(this, plan, blocks)
-        return Reading(reception.aggregate[None], np.array([self.central.noise_std(this.index)]))
+        heard = np.asarray(reception.aggregate, dtype=np.float64)
+        return Reading(heard[None], np.array([self.central.noise_std(this.index)]))

@@ -20,7 +20,7 @@ from wirelessfl.simulation.cell import Cell, TrainingTimes
 from wirelessfl.simulation.medium import Medium, Reports, SlotGrant, seconds
 from wirelessfl.simulation.radio_records import PilotRecord, SlotRecord, TransmissionRecord
 from wirelessfl.simulation.records import Energy, Round, TrainingRecord
-from wirelessfl.simulation.uplinks.base import AuditView, Collected, NotAuditable
+from wirelessfl.simulation.uplinks.base import AuditView, Collected, NotAuditable, Vector
 from wirelessfl.simulation.uplinks.robust import note_kept
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
@@ -92,7 +92,7 @@ class Reception:
     """The server's reception of a slot, with its records.
 
     Attributes:
-        aggregate: (d,) float64, the weighted mean update as received.
+        aggregate: (d,) the weighted mean update as received.
         releases: the records for the privacy ledger, one for each way in which the updates are protected.
         battery_drain_j: (k,) joules that leave each sender's battery. Nominal, from public bounds: a battery that
             drained with the realised energy would make participation depend on private data (PRIVACY.md).
@@ -106,7 +106,7 @@ class Reception:
         unheard: (d,) of which coordinates of the aggregate nobody sent anything; None where all were heard.
     """
 
-    aggregate: NDArray[np.float64]
+    aggregate: Vector
     releases: tuple[Release, ...]
     battery_drain_j: NDArray[np.float64]
     training: tuple[TrainingRecord, ...] = ()

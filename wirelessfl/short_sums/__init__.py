@@ -1,19 +1,21 @@
 """Products of many pairs of small matrices, whose numbers are sums of few products, added to what is there.
 
-Such are gradients of a linear layer in batches of a few samples, and what local training in sample space makes of
-weights at its end; there the sums are over samples. A small kernel in C keeps a piece of what is formed in registers
-for a whole sum; it wants a processor with AVX-512, or with AVX2 and fused multiplications.
+Such are gradients of a linear layer in batches of a few samples, what local training in sample space makes of weights
+at its end, and the superposition of a few clients' updates. A small kernel in C keeps a piece of what is formed in
+registers for a whole sum; it wants a processor with AVX-512, or with AVX2 and fused multiplications.
 """
 
 import ctypes
 from functools import cache
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from wirelessfl.kernels import POINTER, library_beside, loaded
 
 __all__ = ["LONGEST", "add_sums", "kernel"]
+
+Floats = NDArray[np.float32]
 
 LIBRARY = library_beside(__file__)
 
@@ -21,8 +23,10 @@ LONGEST = 384
 """Products in a sum; with more, the last digits would be lost one by one."""
 
 
-def add_sums(library: ctypes.CDLL, into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
-    """Sets into ← decay · into + left @ right, batched, on a CPU.
+def add_sums(library: ctypes.CDLL, into: Floats, left: Floats, right: Floats, decay: float) -> None:
+    """Sets into ← decay · into + left @ right, batched.
+
+    The products of a sum are added one after the other, each with a single rounding, and then ``into``.
 
     Args:
         library: From ``kernel``.
@@ -36,14 +40,15 @@ def add_sums(library: ctypes.CDLL, into: Tensor, left: Tensor, right: Tensor, de
         ValueError: Their shapes do not fit together, sums are longer, or columns lie apart.
     """
     matrices = into, left, right
-    if any(matrix.dtype != torch.float32 for matrix in matrices):  # the kernel reads memory as such
+    if any(matrix.dtype != np.float32 for matrix in matrices):  # the kernel reads memory as such
         raise TypeError("short sums are for numbers in float32")
     (clients, rows, terms), columns = left.shape, right.shape[2]
     fit = into.shape == (clients, rows, columns) and right.shape == (clients, terms, columns) and terms <= LONGEST
-    if not fit or into.stride(2) != 1 or right.stride(2) != 1:
-        raise ValueError(f"found {[tuple(m.shape) for m in matrices]} with strides {[m.stride() for m in matrices]}")
-    plan = (clients, rows, terms, columns, *left.stride(), *right.stride()[:2], *into.stride()[:2])
-    pointers = (matrix.data_ptr() for matrix in (left, right, into))
+    apart = [[stride // matrix.itemsize for stride in matrix.strides] for matrix in matrices]
+    if not fit or any(matrix.size and found[2] != 1 for matrix, found in ((into, apart[0]), (right, apart[2]))):
+        raise ValueError(f"found {[matrix.shape for matrix in matrices]} with strides {apart}")
+    plan = (clients, rows, terms, columns, *apart[1], *apart[2][:2], *apart[0][:2])
+    pointers = (matrix.ctypes.data for matrix in (left, right, into))
     library.wirelessfl_add_short_sums(
         (ctypes.c_int64 * len(plan))(*plan), *pointers, ctypes.byref(ctypes.c_float(decay))
     )
@@ -57,9 +62,9 @@ def kernel() -> ctypes.CDLL | None:
 
 def _compiled_agrees(library: ctypes.CDLL) -> bool:
     # Where the processor lacks the instructions nothing is written
-    numbers = torch.linspace(-1.3, 1.7, 3000, dtype=torch.float32, device="cpu").mul(2**12).cos()
-    left, right = numbers[: 2 * 7 * 13].view(2, 7, 13).mT, numbers[-2 * 7 * 45 :].view(2, 7, 45)
-    found = numbers[: 2 * 600].clone().view(2, 600)[:, 9:594].view(2, 13, 45)
+    numbers = np.cos(np.linspace(-1.3, 1.7, 3000, dtype=np.float32) * np.float32(2**12))
+    left, right = numbers[: 2 * 7 * 13].reshape(2, 7, 13).swapaxes(1, 2), numbers[-2 * 7 * 45 :].reshape(2, 7, 45)
+    found = numbers[: 2 * 600].copy().reshape(2, 600)[:, 9:594].reshape(2, 13, 45)
     expected = 0.5 * found + left @ right
     add_sums(library, found, left, right, 0.5)
-    return torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
+    return np.allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -4,7 +4,7 @@
  * Products are added one after the other with a single rounding. So all processors round alike. On a processor without
  * instructions for that nothing is written. */
 
-#include "../../../kernels/processors.h"
+#include "../kernels/processors.h"
 
 #define LONGEST 384
 
@@ -15,8 +15,8 @@ typedef struct {
     int64_t left_client, left_row, left_term, right_client, right_term, out_client, out_row;
 } products;
 
-#define PASSES "../learning/cohort/short_sums/passes.h"
-#include "../../../kernels/vectors.h"
+#define PASSES "../short_sums/passes.h"
+#include "../kernels/vectors.h"
 
 /* out ← decay · out + left · right; where `decay` is 0, nothing that was there matters. */
 void wirelessfl_add_short_sums(const products *of, const float *left, const float *right, float *out, const float *decay) {

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from tests.learning.narrow_kernels import without_avx512
 from tests.learning.test_products import TOLERANCE, error
-from wirelessfl.learning.cohort import products, short_sums
+from wirelessfl import short_sums
+from wirelessfl.learning.cohort import products
 from wirelessfl.learning.cohort.products import add_product, batched_product
 
 compiled_only = pytest.mark.skipif(
@@ -38,6 +39,11 @@ def operands(shape: tuple[int, int, int, int]) -> tuple[Tensor, Tensor, Tensor]:
     return into, left, torch.randn(clients, terms, columns + 2, generator=generator)[:, :, 1:-1]
 
 
+def add_sums(library: ctypes.CDLL | None, into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
+    assert library is not None
+    short_sums.add_sums(library, into.numpy(), left.numpy(), right.numpy(), decay)
+
+
 def around(into: Tensor) -> Tensor:
     """What lies beside a slice of ``operands``."""
     assert into._base is not None
@@ -52,9 +58,7 @@ def test_sums_are_those_of_double_precision(shape: tuple[int, int, int, int], de
     held = into.double()
     if decay == 0:
         into.fill_(torch.nan)  # does not matter
-    library = short_sums.kernel()
-    assert library is not None
-    short_sums.add_sums(library, into, left, right, decay)
+    add_sums(short_sums.kernel(), into, left, right, decay)
     assert into.numel() == 0 or error(into, left, right, decay * held) < TOLERANCE
     assert around(into).isnan().all()
 
@@ -72,12 +76,11 @@ def test_both_kinds_of_processors_give_the_same_bits(shape: tuple[int, int, int,
     into, left, right = operands(shape)
     found = into.clone()
     library = short_sums.kernel()
-    assert library is not None
-    short_sums.add_sums(narrow, found, left, right, 0.3)
+    add_sums(narrow, found, left, right, 0.3)
     alone = into.clone()
     for one in range(shape[0]):
-        short_sums.add_sums(library, alone[one : one + 1], left[one : one + 1].contiguous(), right[one : one + 1], 0.3)
-    short_sums.add_sums(library, into, left, right, 0.3)
+        add_sums(library, alone[one : one + 1], left[one : one + 1].contiguous(), right[one : one + 1], 0.3)
+    add_sums(library, into, left, right, 0.3)
     assert torch.equal(found, into)
     assert torch.equal(alone, into)
 
@@ -93,19 +96,18 @@ def test_factors_may_be_shared_by_all_clients() -> None:
 @compiled_only
 def test_what_does_not_fit_is_refused() -> None:
     library = short_sums.kernel()
-    assert library is not None
     into, left, right = operands((2, 3, 4, 5))
     with pytest.raises(TypeError, match="float32"):
-        short_sums.add_sums(library, into, left.double(), right, 0.0)
+        add_sums(library, into, left.double(), right, 0.0)
     for others in ((into, left[:1], right), (into, left[:, :2], right), (into, left[..., :3], right)):
         with pytest.raises(ValueError, match="strides"):
-            short_sums.add_sums(library, *others, 0.0)
+            add_sums(library, *others, 0.0)
     for others in ((into, left, right.mT.contiguous().mT), (into.mT.contiguous().mT, left, right)):
         with pytest.raises(ValueError, match="strides"):
-            short_sums.add_sums(library, *others, 0.0)
+            add_sums(library, *others, 0.0)
     longer = short_sums.LONGEST + 1
     with pytest.raises(ValueError, match="strides"):
-        short_sums.add_sums(library, into, torch.ones(2, 3, longer), torch.ones(2, longer, 5), 0.0)
+        add_sums(library, into, torch.ones(2, 3, longer), torch.ones(2, longer, 5), 0.0)
 
 
 @compiled_only
