@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tests.simulation.scenarios import PLAN
 from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.cohort import ExecutionPlan
 from wirelessfl.learning.drift import ClientDrift
 from wirelessfl.learning.timing import Timing
 from wirelessfl.privacy import Release
@@ -59,6 +60,7 @@ class Recorder:
     """Stands in for the learner: an update of its own for every client, and a record of what was asked of it."""
 
     dimension: int
+    plan: ExecutionPlan = field(default_factory=ExecutionPlan)
     unvouched: str | None = None
     measures_drift: bool = False
     sums_elsewhere: bool = False
