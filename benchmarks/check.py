@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from benchmarks.catalogue import collect_cases
 from benchmarks.checked import Checked, append, last_commit
 from benchmarks.measurement import Case
 from benchmarks.paired import LEAST_PAIRS, Ratio, paired_ratio
-from hatch_build import SOURCES, compile_kernel
+from hatch_build import compile_kernel
 from publications.provenance import current_commit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -131,7 +130,7 @@ def resolve(commit: str | None) -> str:
 
 @contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """A commit's files in a folder of their own, with the compiled kernel of the noise, for the time of the block."""
+    """A commit's files in a folder of their own, with its compiled kernels, for the time of the block."""
     with tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as parent:
         folder = Path(parent) / commit[:12]
         added = _git("worktree", "add", "--detach", str(folder), commit)
@@ -145,12 +144,9 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def _provide_kernels(folder: Path) -> None:
-    # A commit may be older than a kernel
-    for here, there in ((ROOT / source, folder / source) for source in SOURCES if (folder / source).exists()):
-        if here.with_suffix(".bin").exists() and here.read_bytes() == there.read_bytes():
-            shutil.copy(here.with_suffix(".bin"), there.with_suffix(".bin"))
-        else:
-            compile_kernel(there, there.with_suffix(".bin"))
+    # Those that the commit has, of its own sources and headers
+    for source in (folder / "wirelessfl").rglob("kernel.c"):
+        compile_kernel(source, source.with_suffix(".bin"))
 
 
 def measure_pairs(
