@@ -61,18 +61,18 @@ def rounded_sums(weights: NDArray[np.float32], updates: NDArray[np.float32]) -> 
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy], ids=["NumPy", "torch"])
 def test_blocks_of_few_clients_are_added_product_by_product(packing: bool, kind: Callable[..., Any]) -> None:
-    """Bit for bit; 2,003 coordinates are no multiple of what a register holds."""
+    """Bit for bit; 70,003 coordinates are no multiple of what a register holds."""
     numbers = np.random.default_rng(9)
-    updates = numbers.standard_normal((11, 2003), dtype=np.float32)
+    updates = numbers.standard_normal((11, 70_003), dtype=np.float32)
     coefficients = numbers.standard_normal((11, 2)) @ np.array([1.0, 1j])
     parts = np.stack([coefficients.real, coefficients.imag] if packing else [coefficients.real]).astype(np.float32)
-    air, expected = Superposition(2003, packing), np.zeros((len(parts), 2003), dtype=np.float32)
+    air, expected = Superposition(70_003, packing), np.zeros((len(parts), 70_003), dtype=np.float32)
     for mine in (slice(0, 1), slice(1, 8), slice(8, 11)):
         air.add(kind(updates[mine]), coefficients[mine])
         expected += rounded_sums(parts[:, mine], updates[mine])
     if packing:
-        expected[0, 0:2002:2] -= expected[1, 1:2002:2]
-        expected[0, 1:2002:2] += expected[1, 0:2002:2]
+        expected[0, 0:70_002:2] -= expected[1, 1:70_002:2]
+        expected[0, 1:70_002:2] += expected[1, 0:70_002:2]
     assert type(air.received()) is type(kind(updates))
     np.testing.assert_array_equal(air.received(), expected[0])
 
@@ -84,6 +84,7 @@ def test_few_and_many_clients_make_one_sum(
     packing: bool, sizes: tuple[int, int], compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks up to and beyond what the kernel for short sums takes, in both orders, and late clients in all."""
+    monkeypatch.setattr("wirelessfl.radio.superposition._LONG", 0)
     if not compiled:
         monkeypatch.setattr(short_sums, "kernel", lambda: None)
     numbers = np.random.default_rng(10)

@@ -59,7 +59,10 @@ _WIDE = 32
 
 # Numbers that are weighed coordinate by coordinate at once, which bounds the memory
 _BLOCK = 1 << 20
-_FEW = 7  # clients of a block up to which BLAS adds their products in their order too, so that bits are the same
+
+# Clients of a block up to which MKL adds their products in their order too, so that bits are the same, and coordinates
+# from which on the way to memory takes the time
+_FEW, _LONG = 7, 1 << 16
 
 
 class Superposition:
@@ -71,8 +74,8 @@ class Superposition:
 
     In each of T blocks and F groups of subcarriers a client has a coefficient of its own; the coordinates of block t
     and group f are range t·F + f. On a CPU the energies of the updates in each range are found in the same pass over
-    single-precision updates, and blocks of few clients are added in one pass; elsewhere the sum is a matrix product for
-    each range, ranges of one length together.
+    single-precision updates, and long ones of few clients are added in one pass; elsewhere the sum is a matrix product
+    for each range, ranges of one length together.
 
     Args:
         dimension: d, coordinates of an update.
@@ -130,7 +133,7 @@ class Superposition:
         self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]
     ) -> NDArray[np.float64] | None:
         # Addition of all coordinates, those of each piece with its column of the coefficients (k, T)
-        several, few = len(self._ranges) > 1, len(updates) <= _FEW
+        several, few = len(self._ranges) > 1, len(updates) <= _FEW and self._dimension >= _LONG
         rows = _floats_of_host(updates) if several or few else None
         if rows is not None and several:
             return self._add_in_one_pass(totals, rows, coefficients)
