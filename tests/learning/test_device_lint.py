@@ -53,6 +53,10 @@ ALLOWED: dict[str, dict[Finding, str]] = {
     "learning/cohort/gram/__init__.py": {Finding("_compiled_agrees", "bool"): "on a CPU alone"},
     "learning/cohort/patches/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
     "learning/cohort/pooling/__init__.py": {Finding("_compiled_agrees", "equal"): "on a CPU alone"},
+    "learning/cohort/products.py": {
+        Finding("add_product", "numpy"): "on a CPU alone",
+        Finding("batched_product", "numpy"): "on a CPU alone",
+    },
     "learning/cohort/run.py": {
         Finding("Trained.report", "from_numpy"): REPORT,
         Finding("clip_rows", "bool"): LOOK,
