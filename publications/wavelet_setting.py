@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from publications.paper import Coverage, Setting
 from publications.studies import SIZES, Size
 
-_SEEDS: Mapping[Size, str] = {"small": "5 seeds", "medium": "3 seeds; optimizers: 1", "full": "5 seeds"}
+_SEEDS: Mapping[Size, str] = {"small": "5 seeds", "medium": "3 seeds", "full": "5 seeds"}
 
 _TRAINING: Mapping[Size, str] = {
     "small": "2,000",
