@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from publications.catalogue import PAPERS
+from tests.docs.hooks import load_hook
 from wirelessfl.version import package_version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,12 +31,7 @@ def citation() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("citation", ROOT / "docs" / "citation.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("citation")
 
 
 def test_the_file_is_valid(citation: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.day import GOALS, PAGE, ROOT, Part, main, parts_of, play, read_parts, write_parts
+from tests.docs.hooks import load_hook
 from tests.docs.pages import Block
 
 TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
@@ -21,12 +21,7 @@ HERE = Path(sys.executable).parent
 
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("day", ROOT / "docs" / "day.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("day")
 
 
 def test_the_page_has_every_part_with_files_or_commands() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
+from tests.docs.hooks import load_hook
 from wirelessfl.cli.meaning import HOLDING, ON_THE_PAGE, PAGE
 from wirelessfl.scenario import list_shipped
 
@@ -19,14 +19,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.fixture(scope="module")
 def epsilon() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("epsilon", DOCS / "epsilon.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(DOCS)  # where hooks find each other
-        spec.loader.exec_module(module)
-    return module
+    return load_hook("epsilon")
 
 
 def test_the_page_is_where_the_terminal_says_it_is() -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from tests.docs.hooks import load_hook
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-HOOK = DOCS / "formulas.py"
 
 
 @pytest.fixture(scope="module")
 def formulas() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("formulas", HOOK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("formulas")
 
 
 def test_formulas_become_mathml_and_code_stays(formulas: ModuleType) -> None:

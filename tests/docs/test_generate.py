@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import click
 import pytest
 
+from tests.docs.hooks import load_hook
 from wirelessfl.cli import main
 from wirelessfl.scenario import Scenario, all_keys, list_shipped
 from wirelessfl.study.file import StudyFile
 from wirelessfl.trace.schema import GROUPS
 
-HOOKS = Path(__file__).resolve().parents[2] / "docs" / "generate.py"
-
 
 @pytest.fixture(scope="module")
 def site() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", HOOKS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("generate")
 
 
 def test_every_key_has_an_entry_with_its_meaning(site: ModuleType) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib.util
 import re
 from collections import Counter
 from dataclasses import replace
@@ -17,6 +16,7 @@ from benchmarks.gpu.parts import KEYS
 from benchmarks.gpu.table import Row, write_rows
 from benchmarks.gpu.tasks import RESNET_TF32, TRAINED
 from benchmarks.gpu.training import SHELL_AND_TRACE, TWO_CORES
+from tests.docs.hooks import load_hook
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MACHINE = Row("", "", "NVIDIA H200", "570.1", "2.11.0+cu130", "abc123")
@@ -24,11 +24,7 @@ MACHINE = Row("", "", "NVIDIA H200", "570.1", "2.11.0+cu130", "abc123")
 
 @pytest.fixture(scope="module")
 def gpu() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_section", DOCS / "gpu.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("gpu")
 
 
 def row(part: str, workload: str, status: str = "ok", **numbers: float) -> Row:

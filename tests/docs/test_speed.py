@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +12,7 @@ from benchmarks.catalogue import GROUPS
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import Case, Row, Sample
 from benchmarks.report import to_records, write_csv
+from tests.docs.hooks import load_hook
 from wirelessfl.processor import processor_name
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -20,12 +20,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.fixture(scope="module")
 def speed() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("speed", DOCS / "speed.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("speed")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import wirelessfl as wfl
+from tests.docs.hooks import load_hook
 from wirelessfl.cli import COMMANDS
 from wirelessfl.scenario import Scenario
 from wirelessfl.version import package_version
@@ -19,11 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture(scope="module")
 def stability() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_stability", DOCS / "stability.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_hook("stability")
 
 
 @pytest.fixture(scope="module")
