@@ -21,7 +21,7 @@ from wirelessfl.learning.cohort import (
     TransformState,
     train_cohort,
 )
-from wirelessfl.learning.cohort.gradients import add_to
+from wirelessfl.learning.cohort.gradients import add_quotient, add_to
 from wirelessfl.learning.data import Dataset, Examples
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD
@@ -80,7 +80,7 @@ class PrivateGradients(GradientTransform):
             multiplier = self.noise.add(total, clipped.sensitivity, context)
             learnt = self.clipping.learn(total, clipped.state, context)
             rows = given("clipping", self.clipping, "learn", learnt, dict)
-            add_to(into, total.div_(context.divisor[:, None]), decay)
+            add_quotient(into, total, context.divisor, decay)
         returned("mechanism", self.noise, "add", multiplier, each)
         for name, before in state.items():
             if getattr(rows.get(name), "shape", None) != before.shape:  # the name of a row is put into words only then

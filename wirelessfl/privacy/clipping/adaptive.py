@@ -8,6 +8,7 @@ round: in the first, which starts from a model that no C of this round has moved
 updates once a step leaves C as it is. C is a memory that each client keeps from round to round.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -96,6 +97,16 @@ def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_l
     return torch.where(following.isfinite(), following.clamp(min=SMALLEST_CLIP), clip_norm)
 
 
+_CACHED_NUMBERS = 2**18
+"""Numbers that a pass holds at a time on a CPU: new memory for those of all clients takes longer than the pass."""
+
+
+def _in_parts(*stacked: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    # Some clients' rows at a time of a matrix (k, d), as many as fit, and of whatever else is stacked by client
+    rows = max(1, _CACHED_NUMBERS // stacked[0].shape[1]) if stacked[0].device.type == "cpu" else len(stacked[0])
+    return zip(*(torch.split(each, rows) for each in stacked), strict=True)
+
+
 @dataclass(frozen=True)
 class _Moo(ClippingRule):
     """MOO clipping with either kind of feedback.
@@ -126,12 +137,9 @@ class _Moo(ClippingRule):
             "direction": like.new_zeros(clients, len(like)),
         }
 
-    def _follow(self, gradient: Tensor, state: ClippingState, step: Step) -> Tensor:
-        # (k,) C after S = η ⟨gradient, direction⟩; unchanged in the first step of a round.
-        if step.step == 0:
-            return state["clip_norm"]
-        loss_sensitivity = step.learning_rate * (gradient * state["direction"]).sum(1)
-        return moo_clip(state["clip_norm"], loss_sensitivity, self.kappa, self.lr)
+    def _followed(self, product: Tensor, state: ClippingState, step: Step) -> Tensor:
+        # (k,) C after S = η · product, ⟨∇L, ∂g̃/∂C⟩; not for the first step of a round
+        return moo_clip(state["clip_norm"], step.learning_rate * product, self.kappa, self.lr)
 
 
 @dataclass(frozen=True)
@@ -230,7 +238,11 @@ class PublishedMooClipping(_Moo):
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         # Three sums of raw gradients a step instead of one.
         everyone = torch.ones_like(samples.squared_norms[:, :, 0])
-        clip_norm = self._follow(samples.weighted_sum(everyone) / step.divisor[:, None], state, step)
+        clip_norm = state["clip_norm"]
+        if step.step > 0:
+            gradient = samples.weighted_sum(everyone) / step.divisor[:, None]
+            parts = _in_parts(gradient, state["direction"])
+            clip_norm = self._followed(torch.cat([(own * other).sum(1) for own, other in parts]), state, step)
         clipped = clip_to(samples, clip_norm, state)
         unclipped = samples.weighted_sum((clipped.weights == 1).to(everyone))
         return Clipped(clipped.weights, clip_norm, {"clip_norm": clip_norm, "unclipped": unclipped})
@@ -255,16 +267,33 @@ class PrivateMooClipping(_Moo):
         return MooClip(feedback="private")
 
     @override
+    def start(self, clients: int, like: Tensor) -> ClippingState:
+        # The last step's noised sum, divisor and C
+        ones = like.new_ones(clients)
+        return {
+            "clip_norm": like.new_full((clients,), self.clip_norm),
+            "sum": like.new_zeros(clients, len(like)),
+            "divisor": ones,
+            "clipped_to": ones.clone(),
+        }
+
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         return clip_to(samples, state["clip_norm"], state)
 
     @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
-        gradient = released / step.divisor[:, None]
-        return {
-            "clip_norm": self._follow(gradient, state, step),
-            "direction": gradient / state["clip_norm"][:, None],
-        }
+        before = following = state["clip_norm"]
+        if step.step > 0:
+            parts = _in_parts(released, step.divisor, state["sum"], state["divisor"], state["clipped_to"])
+            products = [
+                (now / divisor[:, None] * (last / its_divisor[:, None]).div_(clip[:, None])).sum(1)
+                for now, divisor, last, its_divisor, clip in parts
+            ]
+            following = self._followed(torch.cat(products), state, step)
+        # Copies: a row of which only a part of the clients has a next step is changed in place
+        last = {"sum": released, "divisor": step.divisor.clone(), "clipped_to": before.clone()}
+        return {"clip_norm": following, **last}
 
 
 def moo_clipping(

@@ -128,7 +128,7 @@ class ClippingRule(Protocol):
 
         Args:
             released: (k, d) the noised sums of clipped gradients; divided by ``step.divisor`` they are what the
-                optimizer sees. To be read now and not to be kept: the caller goes on to overwrite it.
+                optimizer sees. A rule may keep it: nobody changes it from here on.
             state: What ``clip`` gave back.
             step: This step.
         """
