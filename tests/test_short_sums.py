@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -155,3 +156,18 @@ def test_a_library_that_multiplies_wrongly_is_not_taken() -> None:
             """Nothing is written."""
 
     assert not short_sums._compiled_agrees(Wrong)  # type: ignore[arg-type]
+
+
+def test_memory_that_the_kernel_cannot_step_through_or_write_is_refused() -> None:
+    library = short_sums.kernel()
+    if library is None:
+        pytest.skip("no kernel here")
+    left, right = np.ones((1, 1, 3), np.float32), np.ones((1, 3, 64), np.float32)
+    apart = np.zeros(3, dtype=[("tag", "u1"), ("values", "f4", (64,))])["values"][None]  # 257 bytes from row to row
+    with pytest.raises(ValueError, match="whole floats"):
+        short_sums.add_sums(library, np.zeros((1, 1, 64), np.float32), left, apart, 0.0)
+    fixed = np.zeros((1, 1, 64), np.float32)
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="may be written"):
+        short_sums.add_sums(library, fixed, left, right, 0.0)
+    assert not fixed.any()

@@ -235,3 +235,14 @@ def test_what_is_received_lies_in_the_memory_of_the_host(packing: bool) -> None:
     expected = Superposition(3, packing)
     expected.add(updates, coefficients, LateArrival(np.arange(8) / 16))
     np.testing.assert_array_equal(np.asarray(air.received()), np.asarray(expected.received()))
+
+
+@pytest.mark.parametrize("dimension", [9, 65_536])
+def test_updates_that_lie_in_a_structured_array(dimension: int) -> None:
+    """Rows that lie apart by no whole number of floats, which no kernel steps through."""
+    updates = np.random.default_rng(1).standard_normal((5, dimension), dtype=np.float32)
+    held = np.zeros(5, dtype=[("tag", "u1"), ("values", "f4", (dimension,))])
+    held["values"] = updates
+    air = Superposition(dimension)
+    air.add(held["values"], np.ones(5, dtype=complex))
+    np.testing.assert_allclose(air.received(), updates.astype(float).sum(axis=0), rtol=1e-5, atol=1e-5)

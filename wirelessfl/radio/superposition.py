@@ -60,8 +60,9 @@ _WIDE = 32
 # Numbers that are weighed coordinate by coordinate at once, which bounds the memory
 _BLOCK = 1 << 20
 
-# Clients of a block up to which MKL adds their products in their order too, so that bits are the same, and coordinates
-# from which on the way to memory takes the time
+# Clients of a block up to which MKL adds their products in their order too, so that updates of torch give the same bits
+# (those of NumPy go by a library of its own and differ by rounding), and coordinates from which on the way to memory
+# takes the time
 _FEW, _LONG = 7, 1 << 16
 
 
@@ -244,13 +245,15 @@ class Superposition:
 
 
 def _floats_of_host(updates: Array) -> NDArray[np.float32] | None:
-    # The updates of single precision in the memory of the host, copied only where a client's do not lie side by side
+    # The updates of single precision in the memory of the host, copied only where a client's do not lie side by side,
+    # or clients lie apart by no whole number of floats, as in a structured array
     if hasattr(updates, "new_tensor") and updates.device.type != "cpu":
         return None
     rows = np.asarray(updates)
     if rows.dtype != np.float32:
         return None
-    return rows if rows.strides[1] == rows.itemsize else np.ascontiguousarray(rows)
+    apart, beside = rows.strides
+    return rows if beside == rows.itemsize and apart % rows.itemsize == 0 else np.ascontiguousarray(rows)
 
 
 def _empty_sum(block: Array, rows: int) -> Array:

@@ -62,7 +62,7 @@ class CapacityUplink(ExactUplink):
         airtime = np.full(len(clients), self.airtime)
         this.uploads = UploadRecord(plan.senders, airtime, energy, joules, codec.bits(self.dimension))
         return Reception(
-            aggregate=total / of_senders.weight.sum(),
+            aggregate=np.divide(total, of_senders.weight.sum(), dtype=np.float64),  # NumPy 1.26 would stay in float32
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=joules,
             training=training,
