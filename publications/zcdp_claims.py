@@ -127,7 +127,7 @@ def _claims_on(kind: str) -> tuple[Claim, ...]:
     who, at = NAMES[kind], 0 if kind == "logistic" else 1
     convergence, against, trade_off = (f"VII-{part}, Fig. {one + at}" for part, one in (("B", 3), ("C", 5), ("D", 7)))
     noise, steps, ours = partial(_more_noise, kind), partial(_more_steps, kind), partial(_methods, kind, 0, 1)
-    alike = partial(at_one_rate, kind)
+    alike, of_steps = partial(at_one_rate, kind), partial(at_one_rate, kind, figures="convergence")
     once, loss = "at ε = 10 and one learning rate", convergence if kind == "logistic" else _SIMILAR
     return (
         Claim(
@@ -143,12 +143,12 @@ def _claims_on(kind: str) -> tuple[Claim, ...]:
         Claim(
             f"{who}: a larger τ is faster at the beginning (mean over the paper's σ).",
             convergence,
-            _differences(steps, EARLY),
+            of_steps(_differences(steps, EARLY)),
         ),
         Claim(
             f"{who}: a larger τ ends at a larger loss (mean over the paper's σ).",
             loss,
-            _differences(steps, "test_loss"),
+            of_steps(_differences(steps, "test_loss")),
         ),
         Claim(f"{who}: {once} the scheme is faster than DP-SGD.", against, alike(_differences(ours, EARLY))),
         Claim(f"{who}: {once} the scheme ends more accurate than DP-SGD.", against, alike(_differences(ours))),
@@ -175,7 +175,7 @@ _GRADIENT_CLAIMS = (
     Claim(
         "Network: a larger τ ends at a larger gradient norm (mean over the paper's σ).",
         "VII-B, Fig. 4, similar trends",
-        _gradient_norms(partial(_more_steps, "network")),
+        at_one_rate("network", _gradient_norms(partial(_more_steps, "network")), "convergence"),
     ),
 )
 """What Fig. 4 shows in place of the loss."""

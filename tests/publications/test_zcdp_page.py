@@ -21,6 +21,7 @@ from publications.tables import Tables
 from publications.texts import epsilon
 from publications.tuning import scores
 from publications.tuning_runs import read_trials, tuned_point
+from publications.zcdp_claims import MASKED, PLAIN
 from publications.zcdp_curves import gradient_norms_apart, least_window, network_rises_again, window
 from publications.zcdp_measured import FIRST_DROP, LAST, LOSS_RISE
 from publications.zcdp_points import (
@@ -151,7 +152,7 @@ def test_the_loss_that_rises(page: str, full: Tables) -> None:
     found = Difference(table.by_seed(LOSS_RISE, {NOISE: 1e-3, STEPS: 40}))
     told = f"{found.mean:+.4f} ± {found.half_width:.4f}"
     assert f"The difference is {told}. The mean" in page
-    assert f"from rounds 37-44 to the last eight by {told} with logistic regression" in page
+    assert f"from rounds 37-44 to the last eight by {told} with logistic regression on scaled features" in page
     places = {}
     for noise in (1e-5, 1e-3, 0.1, 0.5):
         curve = table.curve({NOISE: noise, STEPS: 40}, "train_loss")
@@ -175,8 +176,9 @@ def test_the_loss_of_the_network_rises_or_falls_by_the_local_steps(page: str, fu
     table = full.study("convergence-network")
     found = {one: Difference(table.by_seed(LOSS_RISE, {NOISE: 1e-2, STEPS: one})) for one in (1, 5, 10, 20)}
     told = {one: f"{abs(rise.mean):.3f} ± {rise.half_width:.3f}" for one, rise in found.items()}
-    assert f"rises with τ = 1 (+{told[1]}), and with τ = 20 it falls (−{told[20]})" in page
-    assert f"the loss rises by {told[1]} with τ = 1" in page and f"and falls by {told[20]} with τ = 20" in page
+    assert f"rises with τ = 1 (+{told[1]}); with τ = 5, 10 and 20 (−{told[20]}) its sign is open" in page
+    assert f"the loss rises by {told[1]} with τ = 1" in page and f"With τ = 20 it falls by {told[20]}" in page
+    assert found[20].mean + found[20].half_width < 0 < found[20].mean + found[20].half_width_at(0.05 / 4)
     assert all(abs(found[one].mean) < found[one].half_width for one in (5, 10)) and "with τ = 5 and 10 its sign" in page
     curve = table.curve({NOISE: 1e-4, STEPS: 1}, "train_loss")
     assert f"(means from {window(curve, 37, 44):.3f} to {window(curve, *LAST):.3f})" in page
@@ -272,3 +274,29 @@ def test_labels_of_claims_fit_into_two_lines() -> None:
     """The forest plot cuts longer ones off."""
     for at, claim in enumerate(PAPERS[NAME].claims, start=1):
         assert len(textwrap.wrap(f"{at}. {claim.text}", _LINE)) <= 2, claim.text
+
+
+def test_what_a_larger_epsilon_gives_from_one_to_ten(page: str, full: Tables) -> None:
+    told = []
+    for uplink in (MASKED, PLAIN):
+        high, low = (("trade-off-logistic", trade_off_point("full", "logistic", one, uplink)) for one in (10, 1))
+        found = full.difference(high, low)
+        assert abs(found.mean) < found.half_width
+        told.append(f"{100 * found.mean:+.2f} ± {100 * found.half_width:.2f}".replace("-", "−"))
+    assert f"from 1 to 10 it is open ({told[0]} points with masks, {told[1]} without)" in page
+
+
+def test_what_the_smaller_clip_is_worth_in_the_sweep(page: str) -> None:
+    rows = read_rows(size_folder(ROOT / "results", PAPERS[NAME], "full") / "tuning-logistic.csv")
+    trials: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows:
+        at = row["method"], row["training.privacy.clip"], row["setting"]
+        trials.setdefault(at, []).append(float(row["validation_accuracy"] or "nan"))
+    best: dict[tuple[str, str], float] = {}
+    for (method, clip, _), accuracies in trials.items():
+        mean = float(np.mean(accuracies))
+        best[method, clip] = max(best.get((method, clip), 0.0), 0.0 if np.isnan(mean) else mean)
+    gains = {name: 100 * (best[name, "0.5"] - best[name, "1"]) for name, _ in best}
+    told = [f"{gains[name]:.1f}" for name in ("DP-SGD shuffled", "DP-SGD Poisson", "paper's scheme")]
+    assert f"worth {told[0]} points (shuffled) and {told[1]} (Poisson) to DP-SGD with logistic regression" in page
+    assert f"and {told[2]} to the scheme" in page
