@@ -122,7 +122,7 @@ MULTI_OBJECTIVE = Paper(
             sizes=("medium",),
             words=WORDS,
         ),
-        PaperStudy(OTHER_DATA["cifar10"], "the same on CIFAR-10, one seed", sizes=("medium",), words=WORDS),
+        PaperStudy(OTHER_DATA["cifar10"], "the same on CIFAR-10", sizes=("medium",), words=WORDS),
         PaperStudy("weighted", "DP-SGD-WAV at equal accounted ε", words=WORDS),
         PaperStudy(
             "moo-once",

@@ -24,7 +24,9 @@ def _keeps_that_of_dp_sgd(tables: Tables) -> Verdict:
     return verdict(
         max(factors) <= 1.01,
         "; ".join(told) or "accounted ε is ∞",
-        "the norm follows raw gradients, which no accountant sees: nothing is proven, whatever an audit finds",
+        "the norm follows raw gradients: one sample whose gradient is long along ∂g̃/∂C multiplies C, and with it the "
+        "noise that everyone sees, by any factor, in any step but a round's first; no finite ε holds, whatever an "
+        "audit of one canary finds",
         ratio(max(factors), "accounted over stated ε"),
     )
 

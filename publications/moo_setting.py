@@ -57,7 +57,7 @@ SETTING = (
     Setting(
         "seeds",
         "not stated",
-        ours={"small": "5, three in sweeps", "medium": "3, one in sweeps and on CIFAR-10", "full": "5, one in …-once"},
+        ours={"small": "5, three in sweeps", "medium": "3, one in sweeps", "full": "5, one in …-once"},
     ),
 )
 
@@ -99,6 +99,13 @@ COVERAGE = (
         "Section V-C",
         "more stable training, better generalisation",
         reason="no measure is given; of our runs only those of MOO that follows raw gradients diverge",
+    ),
+    Coverage(
+        "Section V-C",
+        "over-clipping is prevented",
+        "#the-norm-over-the-rounds",
+        "C falls, so that MOO clips to a smaller norm than DP-SGD: at the paper's size to 0.27, 0.095 and 0.070 on "
+        "average",
     ),
     Coverage("Section V-A", "search of the settings", "#how-the-norm-is-tuned", "the rest under Tuned alike"),
 )

@@ -12,10 +12,10 @@ import yaml
 
 from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
-from publications.effects import Difference, MissingRuns
+from publications.effects import Difference, MissingRuns, average
 from publications.files import read_rows
 from publications.joint_curves import CurveRow
-from publications.levels import DATASET
+from publications.levels import DATASET, common_levels
 from publications.results import read_results
 from publications.studies import STUDIES
 from publications.sweeps import find_sweep
@@ -24,7 +24,16 @@ from publications.tuning import scores, winner
 from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET
 from publications.wavelet_claims import STATED
-from publications.wavelet_methods import CLIPPED, CLIPPED_WAV, KEYS, MECHANISM, SIGMA, gain_rows
+from publications.wavelet_methods import (
+    CLIPPED,
+    CLIPPED_WAV,
+    FEDAVG_DYNAMIC,
+    FEDAVG_WAV,
+    KEYS,
+    MECHANISM,
+    SIGMA,
+    gain_rows,
+)
 from publications.wavelet_numbers import EPSILONS, GAINS, SIGMAS, least_epsilon
 from publications.wavelet_pictures import LABELS, draw_accuracy, draw_gains, draw_sample_curves
 from wirelessfl.study import load_study
@@ -374,6 +383,21 @@ def test_the_gains_in_the_text_are_the_stored_ones() -> None:
     assert f"between {-apart[0]:.1f} points below the paper's and {apart[-1]:.1f} above" in text
     times = [float(one.split(" ")[0]) / float(paper) for one, paper in small["DP-SGD", "MNIST"]]
     assert "the gains over DP-SGD are {:.1f}, {:.1f} and {:.1f} times the paper's".format(*times) in text
+
+
+def test_gains_over_dynamic_clipping_at_client_level_differ_by_data_as_the_text_says() -> None:
+    tables = read_results(WAVELET, STORED.parents[1])["medium"]
+    means = {}
+    for name, datas in {"tuned": ("mnist", "fashion_mnist"), "not": ("cifar10",)}.items():
+        levels = [level for level in common_levels(tables, FEDAVG_WAV, FEDAVG_DYNAMIC, KEYS) if level[DATASET] in datas]
+        assert len(levels) == 3 * len(datas)
+        found = average([tables.difference(FEDAVG_WAV.at(one), FEDAVG_DYNAMIC.at(one)) for one in levels])
+        means[name] = f"{100 * found.mean:+.2f} ± {100 * found.half_width:.2f}".replace("-", "−")
+        assert abs(found.mean) > found.half_width
+    told = (
+        f"is {means['tuned']} points on MNIST and Fashion-MNIST and {means['not']} on CIFAR-10, where nothing is tuned"
+    )
+    assert told in " ".join(PAGE.split())
 
 
 def test_adam_and_adagrad_beside_sgd_are_as_the_text_says() -> None:

@@ -138,6 +138,19 @@ def test_algorithm_1_by_hand() -> None:
     assert float(second.sensitivity) == pytest.approx(clips[2])
 
 
+def test_one_sample_multiplies_the_norm_and_the_noise_by_any_factor() -> None:
+    """Why no finite ε holds for the published form: batches that differ in one sample have noise of other scales."""
+    rule, norms = SampleMooClipping(1.0, 0.2, 0.5), []
+    for longest in (1.0, 1e6):
+        gradients, state = vectors([3.0], [0.5]), rule.start(1, torch.zeros(1, dtype=torch.float64))
+        first = rule.clip(samples_of(gradients, everyone(gradients), (1,)), state, step_of([0], divisor=2.0))
+        state = rule.learn(torch.tensor([[1.4]], dtype=torch.float64), first.state, step_of([0], divisor=2.0))
+        gradients = vectors([2.0], [longest])
+        second = rule.clip(samples_of(gradients, everyone(gradients), (1,)), state, step_of([0], divisor=2.0, step=1))
+        norms.append(float(second.sensitivity))
+    assert norms[1] > 1e4 * norms[0]
+
+
 def test_the_fall_of_a_sample_is_the_derivative_of_its_loss_in_the_clip() -> None:
     """S_b = −dℓ_b(θ − η g̃)/dC for a common shift of the C of all samples, by a central difference."""
     task, rate = Logistic(), 0.7
