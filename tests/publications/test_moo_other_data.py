@@ -122,14 +122,14 @@ def test_what_the_text_says_of_it() -> None:
     assert (low, high) == ("DP-SGD", "DP-SGD-WAV")
     assert f"from {cifar[low]} % (DP-SGD) to {cifar[high]} % (wavelets)" in text
     leads = {name: rows["CIFAR-10", name]["less DP-SGD"] for name in cifar if name != "DP-SGD"}
-    told = {name: lead.removesuffix(" points") for name, lead in leads.items()}
+    ahead = {name: lead.removesuffix(" points") for name, lead in leads.items()}
     assert (
-        f"lead DP-SGD by {told['DP-SGD-WAV'][1:]} points and tempered sigmoids by {told['tempered sigmoid'][1:]};"
+        f"lead DP-SGD by {ahead['DP-SGD-WAV'][1:]} points and tempered sigmoids by {ahead['tempered sigmoid'][1:]};"
         in text
     )
-    assert f"dynamic DP ({told['dynamic DP']}), nor of MOO as published ({told['MOO']})" in text
-    assert f"or with private feedback ({told['MOO, private']})" in text
-    signs = {name: float(lead.split(" ± ")[0]) - float(lead.split(" ± ")[1]) > 0 for name, lead in told.items()}
+    assert f"dynamic DP ({ahead['dynamic DP']}), nor of MOO as published ({ahead['MOO']})" in text
+    assert f"or with private feedback ({ahead['MOO, private']})" in text
+    signs = {name: float(lead.split(" ± ")[0]) - float(lead.split(" ± ")[1]) > 0 for name, lead in ahead.items()}
     assert {name for name, sure in signs.items() if sure} == {"DP-SGD-WAV", "tempered sigmoid"}
     stated = [value for (data, _), value in paper.items() if data == "CIFAR-10"]
     assert f"the paper has from {min(stated):.2f} to {max(stated):.2f} %" in text
