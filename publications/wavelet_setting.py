@@ -43,7 +43,7 @@ SETTING = (
     Setting("noise multiplier σ", "1, 1.5, 3", "training.privacy.noise_multiplier", "sample"),
     Setting(
         "noise on coefficients",
-        "σC/W (4.3, Alg. 1); with σ √(2/(2 + log₂ m)) in place of σ (4.2, 5.2)",
+        "σC/W (4.3, Alg. 1); with σ √(2/(2 + log₂ m)) in place of σ, not run (4.2, 5.2)",
         ours=dict.fromkeys(SIZES, "σC/W"),
     ),
     Setting("δ", "1e-5", "privacy.delta"),

@@ -46,6 +46,7 @@ from publications.ota_points import (
     SWEEP,
     alone,
     equal,
+    iid,
     jammed,
     step,
 )
@@ -225,6 +226,7 @@ def test_the_numbers_that_the_page_types_are_those_that_are_stored(stored: Table
     on_iid, significant = iid_beats_baseline()(stored).effect, iid_beats_baseline(SIGNIFICANT)(stored)
     assert lead is not None and on_iid is not None and significant.outcome is Outcome.UNDECIDED
     assert significant.remark == "at one rate and τ = 1 alone"
+    loss = stored.difference(iid("cross_layer"), iid("privacy_for_free"), "train_loss")
     late = ordered("upcycled", "fedprox", "fedavg", metric=METRIC)(stored).effect
     assert late is not None and max(part.value for part in late.parts) < 0.01
     exact = [accuracy(step(epsilon, "exact")) for epsilon in (1, 0.5, 0.1)]
@@ -241,6 +243,7 @@ def test_the_numbers_that_the_page_types_are_those_that_are_stored(stored: Table
         f"last, by {100 * jammer[METRIC].mean:.2f} ± {100 * jammer[METRIC].half_width:.2f}",
         f"costs {100 * lead.value:.2f} points in the first quarter, and in the last less than the seeds can show",
         f"leads it by {100 * lead.value:.2f} points in the first quarter",
+        f"FedAvg ends {-loss.mean:.4f} ± {loss.half_width:.4f} below that of the baseline",
         f"by {100 * on_iid.value:.2f} points (95 % interval {100 * on_iid.low:.2f} to {100 * on_iid.high:.2f})",
         f"falls from {accuracy(alone('fedavg', PAIRS[0])):.1f} to {accuracy(equal('fedavg', 6.52)):.1f} % at ε = 6.52",
         f"all three are at {max(whole):.1f} % or below at ε = 1 and less",
