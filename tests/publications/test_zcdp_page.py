@@ -15,7 +15,9 @@ from publications.effects import Difference
 from publications.files import read_rows
 from publications.forest import _LINE
 from publications.results import read_results, size_folder
+from publications.runner import load_designs
 from publications.studies import SIZES
+from publications.sweep_keys import CLIP
 from publications.sweeps import find_sweep
 from publications.tables import Tables
 from publications.texts import epsilon
@@ -30,6 +32,7 @@ from publications.zcdp_points import (
     EPSILONS,
     KINDS,
     NOISE,
+    PAPER_LEVELS,
     SIZES_OF,
     STEPS,
     convergence_point,
@@ -287,16 +290,31 @@ def test_what_a_larger_epsilon_gives_from_one_to_ten(page: str, full: Tables) ->
 
 
 def test_what_the_smaller_clip_is_worth_in_the_sweep(page: str) -> None:
-    rows = read_rows(size_folder(ROOT / "results", PAPERS[NAME], "full") / "tuning-logistic.csv")
-    trials: dict[tuple[str, str, str], list[float]] = {}
-    for row in rows:
-        at = row["method"], row["training.privacy.clip"], row["setting"]
-        trials.setdefault(at, []).append(float(row["validation_accuracy"] or "nan"))
-    best: dict[tuple[str, str], float] = {}
-    for (method, clip, _), accuracies in trials.items():
-        mean = float(np.mean(accuracies))
-        best[method, clip] = max(best.get((method, clip), 0.0), 0.0 if np.isnan(mean) else mean)
-    gains = {name: 100 * (best[name, "0.5"] - best[name, "1"]) for name, _ in best}
+    sweep = find_sweep(NAME, "logistic", "full")
+    trials, gains = read_trials(size_folder(ROOT / "results", PAPERS[NAME], "full"), sweep), {}
+    for method in sweep.methods:
+        tried = scores(sweep, method, trials)
+        half, one = (max(t.accuracy for t in tried if t.values[CLIP] == clip) for clip in (0.5, 1))
+        gains[method.name] = 100 * (half - one)
     told = [f"{gains[name]:.1f}" for name in ("DP-SGD shuffled", "DP-SGD Poisson", "paper's scheme")]
     assert f"worth {told[0]} points (shuffled) and {told[1]} (Poisson) to DP-SGD with logistic regression" in page
     assert f"and {told[2]} to the scheme" in page
+
+
+def test_the_last_batch_of_a_pass_is_short(page: str) -> None:
+    """In the figures in which a smaller τ uses less of the data; the largest takes all batches of one epoch."""
+    told, designs = [], load_designs(PAPERS[NAME], "full")
+    for kind in KINDS:
+        (training,) = {
+            (one.batch_size, one.steps)
+            for one in (run.scenario.training for run in designs[f"convergence-{kind}"].runs)
+            if one.steps == PAPER_LEVELS[kind][1][-1]
+        }
+        batch, steps = training
+        samples = SIZES_OF["full", kind]["samples"]
+        assert steps == -(-samples // batch)
+        told.append((samples - (steps - 1) * batch, batch))
+    (last, batch), (of_network, network) = told
+    assert (
+        f"whose last batch has {last} samples instead of {batch} (network: {of_network} instead of {network})" in page
+    )

@@ -43,7 +43,7 @@ def add_sums(library: ctypes.CDLL, into: Floats, left: Floats, right: Floats, de
     matrices = into, left, right
     if any(matrix.dtype != np.float32 for matrix in matrices):  # the kernel reads memory as such
         raise TypeError("short sums are for numbers in float32")
-    if not into.flags.writeable or any(stride % 4 for matrix in matrices for stride in matrix.strides):
+    if not into.flags.writeable or any(stride % matrix.itemsize for matrix in matrices for stride in matrix.strides):
         raise ValueError("short sums need whole floats between rows, and memory that may be written")
     (clients, rows, terms), columns = left.shape, right.shape[2]
     fit = into.shape == (clients, rows, columns) and right.shape == (clients, terms, columns) and terms <= LONGEST
