@@ -212,7 +212,7 @@ ZCDP_BOUND_CLAIMS = (
     ),
     Claim(
         "With the devices' heterogeneity and the missing factor of two in it, the bound holds.",
-        "this page",
+        "ours",
         _judge(local_sgd_overlay, ZCDP_POINTS, "proven"),
         everywhere=True,
     ),

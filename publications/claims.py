@@ -66,13 +66,17 @@ class Verdict:
         return replace(self, outcome=Outcome.UNDECIDED, reason=f"{why}; at it: {self.reason}", remark=remark)
 
 
+OURS = "ours"
+"""Begins the source of a claim that the paper does not make."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A claim of a paper, or of the privacy accounting about it.
 
     Attributes:
         text: What is claimed.
-        source: Where: section, figure or table of the paper.
+        source: Where: section, figure or table of the paper; it begins with ``ours`` where the paper does not say it.
         check: Gives the verdict; may raise `MissingRuns`, which makes it *not tested*.
         everywhere: Whether it speaks of every setting, as a theorem does: a case of any size then decides.
     """
@@ -81,6 +85,11 @@ class Claim:
     source: str
     check: Callable[[Tables], Verdict]
     everywhere: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a claim about the paper, which the paper itself does not make."""
+        return self.source.startswith(OURS)
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,15 @@ AXES_OF: Mapping[str, tuple[str, float]] = {
 """What a followed number is called, and its factor; another one goes by its own name."""
 
 
-def new_figure(columns: int, rows: int = 1, *, share_y: bool = True) -> tuple[Figure, NDArray[np.object_]]:
-    """An empty figure and its panels (rows, columns)."""
+def new_figure(
+    columns: int, rows: int = 1, *, share_y: bool = True, stretch: float = 1.0
+) -> tuple[Figure, NDArray[np.object_]]:
+    """An empty figure and its panels (rows, columns), each ``stretch`` times as wide as usual."""
     # The object interface needs no display and leaves no global figure behind.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    size = (max(4.0, PANEL_IN[0] * columns + 0.4), PANEL_IN[1] * rows + 0.7)
+    size = (max(4.0, stretch * PANEL_IN[0] * columns + 0.4), PANEL_IN[1] * rows + 0.7)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else False)

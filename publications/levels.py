@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -170,10 +171,16 @@ def draw_levels(
             )
     if paper:
         draw_paper(axes, [place for place, _ in paper], [value for _, value in paper])
-    labels = [f"{_noise(level)}\n{SHORT[level[DATASET]]}" for level in levels]
-    axes.set_xticks(np.arange(len(levels)), labels)
+    axes.set_xticks(np.arange(len(levels)), _tick_labels(levels))
     axes.set_xlim(-0.6, len(levels) - 0.4)
 
 
-def _noise(level: Level) -> str:
-    return next((value for key, value in level.items() if key != DATASET), "")
+def _tick_labels(levels: Sequence[Level]) -> list[str]:
+    """The noise of each level, and below the middle one of a data set its name."""
+    labels = []
+    for data, group in groupby(levels, key=lambda level: level[DATASET]):
+        noises = [next((value for key, value in level.items() if key != DATASET), "") for level in group]
+        labels += [
+            f"{noise}\n{SHORT[data] if place == len(noises) // 2 else ''}" for place, noise in enumerate(noises)
+        ]
+    return labels

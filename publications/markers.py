@@ -99,25 +99,33 @@ def fill(text: str, root: Path, paper: Paper | None) -> str:
 
 
 def _overview(root: Path) -> list[str]:
+    """The claims that each paper makes by their outcome, and beside them those that are made here about it."""
     words = [outcome.value for outcome in Outcome]
     lines = [
-        f"| paper | sizes | {' | '.join(words)} | at the paper's size, or any |",
-        "| --- " * (len(words) + 3) + "|",
+        f"| paper | sizes | {' | '.join(words)} | at the paper's size, or any | ours |",
+        "| --- " * (len(words) + 4) + "|",
     ]
     for paper in PAPERS.values():
         link = f"[{paper.title}]({paper.name}.md)"
         try:
             results = read_results(paper, root)
         except OutputError:
-            lines.append(f"| {link} | not run yet |{' |' * (len(words) + 1)}")
+            lines.append(f"| {link} | not run yet |{' |' * (len(words) + 2)}")
             continue
         judged = judge_all(paper, results)
-        counts = Counter(one.verdict.outcome.value for one in judged)
+        theirs = [one for one in judged if not one.claim.is_ours]
+        counts = _outcomes(theirs)
         sizes = ", ".join(f"{size} ({stored_text(tables)})" for size, tables in results.items())
-        at_size = sum(one.at_paper_size in ("yes", "any size") for one in judged)
+        at_size = sum(one.at_paper_size in ("yes", "any size") for one in theirs)
         numbers = " | ".join(str(counts[word]) for word in words)
-        lines.append(f"| {link} | {sizes} | {numbers} | {at_size} of {len(judged)} |")
+        ours = _outcomes([one for one in judged if one.claim.is_ours])
+        told = ", ".join(f"{ours[word]} {word}" for word in words if ours[word]) or "–"
+        lines.append(f"| {link} | {sizes} | {numbers} | {at_size} of {len(theirs)} | {told} |")
     return lines
+
+
+def _outcomes(judged: Sequence[Judgement]) -> Counter[str]:
+    return Counter(one.verdict.outcome.value for one in judged)
 
 
 def _claims(shown: Shown) -> list[str]:

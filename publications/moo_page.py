@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LARGEST = "largest_clipping_norm"
+MOST_LEVELS = 5
+"""Panels of Table III with more levels than that stand one below the other."""
 
 
 # --- the norm over the rounds ----------------------------------------------------------------------------------------
@@ -112,15 +114,18 @@ def _power(value: float) -> str:
 
 def draw_table_iii(tables: Tables) -> Figure:
     """Table III: ours with intervals, the paper's own numbers as open diamonds."""
-    figure, panels = new_figure(2)
+    levels = levels_of(tables, MOO, KEYS)
+    if len(levels) <= MOST_LEVELS:
+        figure, panels = new_figure(2)
+    else:
+        figure, panels = new_figure(1, 2, stretch=2.0)
 
     def stated(label: str, level: Level) -> float | None:
         ran = METHODS[label][0].study in tables.studies
         return TABLE_III[label][level[DATASET]][level[EPSILON]] if ran else None
 
-    for axes, at, title in ((panels[0][0], 0, "at equal published ε"), (panels[0][1], 1, "at equal accounted ε")):
+    for at, (axes, title) in enumerate(zip(panels.flat, ("at equal published ε", "at equal accounted ε"), strict=True)):
         lines = [(name, methods[at] or Method("")) for name, methods in METHODS.items()]
-        levels = levels_of(tables, MOO, KEYS)
         if at:
             draw_levels(axes, tables, lines, levels)
         else:
@@ -128,8 +133,9 @@ def draw_table_iii(tables: Tables) -> Figure:
         axes.set_ylim(0, 100)
         axes.set_title(title, fontsize=8)
         axes.set_xlabel("ε", fontsize=8)
-    accuracy_axis(panels[0][0])
-    legend_below(figure, panels[0][0], columns=2)
+    for axes in panels[:, 0]:
+        accuracy_axis(axes)
+    legend_below(figure, panels.flat[0], columns=2)
     return figure
 
 
@@ -178,9 +184,9 @@ def _draw_stated(axes: Axes, tables: Tables, last: int, epsilon: str) -> None:
 FIGURES = (
     PaperFigure(
         "table-iii",
-        "Table III: test accuracy after the last round with 95 % intervals over seeds, at equal published ε (left) "
-        "and at equal accounted ε (right); open diamonds: the paper's own numbers after 200 rounds, of methods that "
-        "have run, each at the place of its method. DP-FedAvg's ε is a client's and stands on the left only. 0 % are "
+        "Table III: test accuracy after the last round with 95 % intervals over seeds, at equal published ε (first "
+        "panel) and at equal accounted ε (second); open diamonds: the paper's own numbers after 200 rounds, of methods that "
+        "have run, each at the place of its method. DP-FedAvg's ε is a client's and stands in the first only. 0 % are "
         "runs that diverged; intervals are cut at 0 and 100 %.",
         draw_table_iii,
     ),

@@ -93,28 +93,28 @@ CLAIMS = (
     ),
     Claim(
         "It has that ε where an update is one step of per-sample-clipped gradients on all of a client's data.",
-        "Theorems 1-4, this page",
+        "ours; Theorems 1-4",
         accounting_of_steps,
         everywhere=True,
     ),
     Claim("Even iterations of Upcycled-FL cost no privacy.", "Lemma 1", even_iterations_are_free, everywhere=True),
     Claim(
         "At τ = 1 and equal accounted ε for one sample, Upcycled-FL is more accurate than FedProx and FedAvg.",
-        "this page",
+        "ours",
         upcycled_at_equal_epsilon,
     ),
     Claim(
         "At equal accounted ε for one sample, one clipped step a round (learning rate 2, τ = 2) is more accurate than "
         "a whole update (learning rate 0.05, τ = 1).",
-        "this page",
+        "ours",
         step_beats_update,
     ),
-    Claim("Exact calibration of the jammer saves power against Theorem 2.", "this page", power_of_exact),
-    Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "this page", accuracy_of_exact),
+    Claim("Exact calibration of the jammer saves power against Theorem 2.", "ours", power_of_exact),
+    Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "ours", accuracy_of_exact),
     *(
         Claim(
             f"All tuned alike, at published ε = 6.52, {first} is more accurate than {' and '.join(others)}.",
-            "this page",
+            "ours",
             ahead_when_tuned("ota-cross-layer-dp", "algorithms", *methods),
         )
         for first, others, methods in (

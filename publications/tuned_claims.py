@@ -78,8 +78,8 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 
 
 def open_untuned(found: Verdict) -> Verdict:
-    """The verdict on methods at a learning rate that nobody tuned in the size: nothing is decided about them."""
-    why = "the learning rate is not tuned at this size, so that nothing is decided about the methods"
+    """The verdict on methods whose learning rate no sweep of the size chose for their study: nothing is decided."""
+    why = "no sweep of this size chose the learning rate of the study, so that nothing is decided about the methods"
     return found.opened(why, "the rate is not tuned")
 
 

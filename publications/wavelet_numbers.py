@@ -29,12 +29,14 @@ GAINS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 EPSILONS = _by_level((6.38, 3.61, 1.64), (6.38, 3.61, 1.64), (24.5, 7.94, 4.75))
 """ε of Table 3 by data set and σ."""
+ROUNDS = 300
+"""Rounds of a training, section 6.1."""
 
 
 def least_epsilon(
     noise_multiplier: float, samples: int = 600, batch: int = 1, share: float = 1.0, delta: float = 1e-5
 ) -> float:
-    """ε by the RDP accountant of DP-SGD in 300 rounds of 50 passes over a client's samples.
+    """ε by the RDP accountant of DP-SGD in `ROUNDS` rounds of 50 passes over a client's samples.
 
     It grows with the batch at a fixed number of passes, so that it is least for batches of one sample.
 
@@ -46,14 +48,23 @@ def least_epsilon(
         delta: δ.
     """
     event = SampledGaussian(noise_multiplier, batch / samples)
-    return composed_epsilon(0.0, ((event, round(share * 300 * 50 * samples / batch)),), delta, "rdp")
+    return composed_epsilon(0.0, ((event, round(share * ROUNDS * 50 * samples / batch)),), delta, "rdp")
+
+
+def most_affordable_rounds(stated: Mapping[str, float]) -> int:
+    """In how many rounds a client can take part with batches of one sample, at no more than the stated ε by σ."""
+
+    def affordable(rounds: int) -> bool:
+        return all(least_epsilon(float(sigma), share=rounds / ROUNDS) <= stated[sigma] for sigma in stated)
+
+    return next(rounds for rounds in range(1, ROUNDS + 1) if not affordable(rounds)) - 1
 
 
 # --- ε of one training at three σ, whatever its batches are ----------------------------------------------------------
 
 DELTA = 1e-5
 
-STEP_COUNTS = (300, 300 * 50, 300 * 50 * 600)
+STEP_COUNTS = (ROUNDS, ROUNDS * 50, ROUNDS * 50 * 600)
 """One step a round, one a local epoch, and one a sample: nothing that the setting can mean has fewer or more."""
 
 

@@ -185,7 +185,7 @@ def _claim_of_ours(kind: str) -> Claim:
     """What is left of the scheme's advantage at equal accounted ε, with methods that are tuned alike."""
     return Claim(
         f"{NAMES[kind]}: all tuned alike, at equal accounted ε = 10, the scheme is more accurate than DP-SGD.",
-        "this page",
+        "ours",
         ahead_when_tuned(PAPER, kind, SCHEME, *BASELINES),
     )
 

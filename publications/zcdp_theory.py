@@ -226,13 +226,13 @@ THEORY_CLAIMS = (
     Claim("Lemma 6, as printed, bounds the mean optimality gap.", "VI, eq. (15)", _lemma_6, everywhere=True),
     Claim(
         "Lemma 6 holds for devices that are alike, without noise.",
-        "VI, eq. (15); on quadratics",
+        "ours; VI, eq. (15), on quadratics",
         _lemma_6_where_devices_are_alike,
         everywhere=True,
     ),
     Claim(
         "With the devices' heterogeneity and the missing factor of two in it, the bound of Lemma 6 holds.",
-        "this page",
+        "ours",
         _mended_lemma_6,
         everywhere=True,
     ),

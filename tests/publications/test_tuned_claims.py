@@ -77,7 +77,7 @@ def test_nothing_is_decided_at_a_rate_that_was_not_tuned(
     found = decided_where_tuned("wavelet-dp-fl", study, lambda tables: first)(tables)
     assert found.outcome is outcome and found.numbers == first.numbers
     assert found.reason.endswith(first.reason)
-    assert ("not tuned at this size" in found.reason) is (outcome is Outcome.UNDECIDED)
+    assert ("no sweep of this size chose" in found.reason) is (outcome is Outcome.UNDECIDED)
 
 
 (GRADIENTS,) = (one for one in SWEEPS["wavelet-dp-fl"] if one.study == "client-gradients")

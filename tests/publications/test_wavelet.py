@@ -23,7 +23,7 @@ from publications.tables import AuditRow, RunRow, StudyTable, Tables
 from publications.tuning import scores, winner
 from publications.tuning_runs import read_trials
 from publications.wavelet import WAVELET
-from publications.wavelet_claims import STATED
+from publications.wavelet_claims import CLAIMS, STATED
 from publications.wavelet_methods import (
     CLIPPED,
     CLIPPED_WAV,
@@ -34,7 +34,7 @@ from publications.wavelet_methods import (
     SIGMA,
     gain_rows,
 )
-from publications.wavelet_numbers import EPSILONS, GAINS, SIGMAS, least_epsilon
+from publications.wavelet_numbers import EPSILONS, GAINS, SIGMAS, least_epsilon, most_affordable_rounds
 from publications.wavelet_pictures import LABELS, draw_accuracy, draw_gains, draw_sample_curves
 from wirelessfl.study import load_study
 
@@ -148,6 +148,30 @@ def test_the_stated_epsilon_is_far_below_that_of_the_setting() -> None:
         found = least_epsilon(float(sigma))
         assert found == pytest.approx(float(gaussian_epsilon(mu, 1e-5)), rel=0.2)
         assert found > 4 * stated
+
+
+def test_a_client_affords_eleven_of_the_rounds() -> None:
+    """Against the accountant of another library: up to as many rounds each ε is at most the stated one, not in one more."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    stated = EPSILONS["mnist"]
+
+    def affordable(rounds: int) -> bool:
+        def cost(sigma: float) -> float:
+            event = PoissonSampledDpEvent(1 / 600, GaussianDpEvent(sigma))
+            return float(RdpAccountant().compose(event, rounds * 50 * 600).get_epsilon(1e-5))
+
+        return all(cost(float(sigma)) <= one for sigma, one in stated.items())
+
+    found = most_affordable_rounds(stated)
+    assert affordable(found) and not affordable(found + 1)
+    (claim,) = (one for one in CLAIMS if one.text.startswith("300 rounds of 50 local epochs"))
+    verdict = judge(claim, Tables({"size": "small"}, {}))
+    assert verdict.outcome is Outcome.UNDECIDED and verdict.effect is not None
+    every, few = (part.value for part in verdict.effect.parts)
+    assert every == pytest.approx(max(least_epsilon(float(sigma)) / one for sigma, one in stated.items()))
+    assert few <= 1 < every
 
 
 def test_learning_curves_have_the_line_without_privacy(tables: Tables) -> None:

@@ -10,7 +10,7 @@ import yaml
 from publications.files import read_rows
 from publications.studies import STUDIES, Size
 from publications.wavelet_methods import MECHANISM
-from publications.wavelet_numbers import EPSILONS, least_epsilon
+from publications.wavelet_numbers import EPSILONS, ROUNDS, least_epsilon, most_affordable_rounds
 from publications.wavelet_setting import SETTING
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,9 @@ def test_what_the_stated_training_costs() -> None:
     assert all(0.95 < cost / stated < 1.2 for cost, stated in zip(seldom, EPSILONS["mnist"].values(), strict=True))
     larger = [least_epsilon(float(sigma), batch=20, share=0.01) for sigma in EPSILONS["mnist"]]
     assert all(cost > 2 * stated for cost, stated in zip(larger, EPSILONS["mnist"].values(), strict=True))
-    assert "batches of 20 samples more than that already at 1 %" in PAGE
+    assert "Batches of 20 samples cost more than is stated already at 1 %." in PAGE
+    few = most_affordable_rounds(EPSILONS["mnist"])
+    assert f"in {few} of the {ROUNDS} rounds or fewer no more than what is stated at every σ" in PAGE
 
 
 def test_what_larger_sizes_would_take() -> None:
