@@ -103,7 +103,10 @@ def one_round_claims(name: str, source: str) -> tuple[Claim, ...]:
     return (
         Claim(f"{name} bounds the optimality gap after a step.", source, _as_printed, everywhere=True),
         Claim(
-            f"{name} holds for one client without noise.", f"ours; {source}, on quadratics", _without_noise, everywhere=True
+            f"{name} holds for one client without noise.",
+            f"ours; {source}, on quadratics",
+            _without_noise,
+            everywhere=True,
         ),
         Claim(
             f"With the noise's variance in it, and for one local step, {name} holds.",

@@ -101,10 +101,12 @@ def all_better(
     symbol: str,
     names: Sequence[str] = (),
     metric: str = "test_accuracy",
+    but: Sequence[Level] = (),
 ) -> Callable[[Tables], Verdict]:
     """The same for several pairs of methods, each of which is to have it; with a name for each pair.
 
-    Nothing is said before the last run of their studies: the mean over some levels is not that over all.
+    Nothing is said before the last run of their studies: the mean over some levels is not that over all. Levels that
+    the claim excepts are left out.
     """
 
     def check(tables: Tables) -> Verdict:
@@ -112,7 +114,7 @@ def all_better(
         for at, (first, second) in enumerate(pairs):
             for method in (first, second):
                 tables.ended(method.study)
-            for level in common_levels(tables, first, second, keys):
+            for level in (one for one in common_levels(tables, first, second, keys) if one not in but):
                 difference = tables.difference(first.at(level), second.at(level), metric)
                 found = Tested(level_words(level, symbol), difference)
                 groups.setdefault(names[at] if names else "", []).append(found)
@@ -171,16 +173,16 @@ def draw_levels(
             )
     if paper:
         draw_paper(axes, [place for place, _ in paper], [value for _, value in paper])
-    axes.set_xticks(np.arange(len(levels)), _tick_labels(levels))
+    axes.set_xticks(np.arange(len(levels)), tick_labels(levels))
     axes.set_xlim(-0.6, len(levels) - 0.4)
 
 
-def _tick_labels(levels: Sequence[Level]) -> list[str]:
+def tick_labels(levels: Sequence[Level]) -> list[str]:
     """The noise of each level, and below the middle one of a data set its name."""
     labels = []
     for data, group in groupby(levels, key=lambda level: level[DATASET]):
         noises = [next((value for key, value in level.items() if key != DATASET), "") for level in group]
         labels += [
-            f"{noise}\n{SHORT[data] if place == len(noises) // 2 else ''}" for place, noise in enumerate(noises)
+            f"{noise}\n{SHORT[data] if place == (len(noises) - 1) // 2 else ''}" for place, noise in enumerate(noises)
         ]
     return labels

@@ -120,9 +120,10 @@ def _ahead_of_dp_sgd(tables: Tables) -> Verdict:
 
 
 def _best(tables: Tables) -> Verdict:
-    """MOO against every other method at equal published ε."""
+    """MOO against every other method at equal published ε, but where the paper does not have it ahead."""
     pairs = [(MOO, published) for published, _ in OTHERS.values()]
-    return all_better(pairs, KEYS, "ε", names=list(OTHERS))(tables)
+    behind = {DATASET: "cifar10", EPSILON: "6.38"}
+    return all_better(pairs, KEYS, "ε", names=list(OTHERS), but=(behind,))(tables)
 
 
 def _best_at_equal_epsilon(tables: Tables) -> Verdict:

@@ -32,8 +32,8 @@ def _stated_epsilons(tables: Tables) -> Verdict:
     return Verdict(
         Outcome.UNDECIDED,
         f"the least ε at σ = {', '.join(stated)} of a client that takes part in {'; in '.join(parts)}",
-        f"{ROUNDS} rounds of 50 local epochs on 600 samples with the smallest possible batches of one sample, by the RDP "
-        "accountant for DP-SGD; larger batches cost more. Section 6.1 does not say how many clients take part in a "
+        f"{ROUNDS} rounds of 50 local epochs on 600 samples with the smallest possible batches of one sample, by the "
+        "RDP accountant for DP-SGD; larger batches cost more. Section 6.1 does not say how many clients take part in a "
         f"round: one that does in more than {few} of the {ROUNDS} costs more than is stated, whatever its batches",
         replace(full, parts=(full, part)),
         "it depends on the participation",

@@ -23,13 +23,13 @@ from publications.figures import (
 from publications.levels import (
     DATASET,
     DATASETS,
-    SHORT,
     Level,
     Method,
     common_levels,
     draw_levels,
     level_words,
     levels_of_any,
+    tick_labels,
 )
 from publications.paper import PaperFigure
 from publications.tables import Tables
@@ -163,7 +163,6 @@ def draw_accuracy(tables: Tables) -> Figure:
         draw_levels(axes, tables, [(label, method or Method("")) for label, method in lines], levels)
         axes.set_ylim(*_limits(_drawn(axes)))
         axes.set_title(title, fontsize=8)
-        axes.set_xticks(np.arange(len(levels)), _ticks(levels), fontsize=6)
         axes.set_xlabel("noise multiplier σ", fontsize=8)
     for axes in places[len(panes) :]:
         axes.set_axis_off()
@@ -203,22 +202,13 @@ def draw_gains(tables: Tables) -> Figure:
         stated = [GAINS[name][level[DATASET]][level[SIGMA]] for level in PAPER_LEVELS]
         draw_paper(axes, [float(place) for place in range(len(PAPER_LEVELS))], stated)
         axes.axhline(0, linewidth=0.8, color=COLOURS[0], alpha=0.4)
-        axes.set_xticks(np.arange(len(PAPER_LEVELS)), _ticks(PAPER_LEVELS), fontsize=6)
+        axes.set_xticks(np.arange(len(PAPER_LEVELS)), tick_labels(PAPER_LEVELS), fontsize=6)
         axes.set_xlim(-0.6, len(PAPER_LEVELS) - 0.4)
         axes.set_title(f"over {name}", fontsize=8)
     for row in panels:
         row[0].set_ylabel("gain in points", fontsize=8)
     legend_below(figure, _fullest((*panels[0], *panels[1])), columns=3)
     return figure
-
-
-def _ticks(levels: Sequence[Level]) -> list[str]:
-    # σ of each, and each data set once, below the middle one of its levels
-    sets = [level[DATASET] for level in levels]
-    middles = {data: sets.index(data) + (sets.count(data) - 1) // 2 for data in sets}
-    return [
-        f"{one[SIGMA]}\n{SHORT[one[DATASET]] if middles[one[DATASET]] == at else ''}" for at, one in enumerate(levels)
-    ]
 
 
 def _fullest(panels: Iterable[Axes]) -> Axes:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from publications import markers
 from publications.catalogue import PAPERS
 from publications.check import check_page
+from publications.claims import Outcome
 from publications.figures import cut_errors
 from publications.files import read_rows
 from publications.markers import fill
@@ -122,6 +124,16 @@ def test_the_index_counts_verdicts(tmp_path: Path) -> None:
     lines = fill("{{ overview }}", tmp_path, None).splitlines()
     assert len(lines) == 2 + len(PAPERS)
     assert all("not run yet" in line for line in lines[2:])
+
+
+def test_the_index_counts_claims_of_ours_apart(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad, itself, *_, elsewhere = EXAMPLE.claims
+    ours = [replace(one, source="ours; Fig. 2") for one in (good, itself)]
+    monkeypatch.setattr(markers, "PAPERS", {"example": replace(EXAMPLE, claims=(good, bad, elsewhere, *ours))})
+    head, _, line = fill("{{ overview }}", written.parents[1], None).splitlines()
+    found = dict(zip(*([cell.strip() for cell in one.split("|")] for one in (head, line)), strict=True))
+    assert [found[outcome.value] for outcome in Outcome] == ["1", "1", "0", "1"]
+    assert found["at the paper's size, or any"] == "0 of 3" and found["ours"] == "1 confirmed, 1 undecided"
 
 
 @pytest.mark.parametrize(
