@@ -124,7 +124,8 @@ def draw_table_iii(tables: Tables) -> Figure:
         ran = METHODS[label][0].study in tables.studies
         return TABLE_III[label][level[DATASET]][level[EPSILON]] if ran else None
 
-    for at, (axes, title) in enumerate(zip(panels.flat, ("at equal published ε", "at equal accounted ε"), strict=True)):
+    places = [axes for row in panels for axes in row]
+    for at, (axes, title) in enumerate(zip(places, ("at equal published ε", "at equal accounted ε"), strict=True)):
         lines = [(name, methods[at] or Method("")) for name, methods in METHODS.items()]
         if at:
             draw_levels(axes, tables, lines, levels)
@@ -135,7 +136,7 @@ def draw_table_iii(tables: Tables) -> Figure:
         axes.set_xlabel("ε", fontsize=8)
     for axes in panels[:, 0]:
         accuracy_axis(axes)
-    legend_below(figure, panels.flat[0], columns=2)
+    legend_below(figure, places[0], columns=2)
     return figure
 
 
