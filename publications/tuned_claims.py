@@ -9,7 +9,7 @@ from dataclasses import replace
 from publications.claims import Outcome, Verdict, weigh
 from publications.effects import Level, MissingRuns
 from publications.studies import STUDIES, Point, Size
-from publications.sweep_keys import LR, NORM_RATE, TAU, WORDS
+from publications.sweep_keys import BATCH, CLIP, GRADIENT_CLIP, LR, WORDS
 from publications.sweeps import SWEEPS, find_sweep
 from publications.tables import StudyTable, Tables, value_of
 from publications.tuning import Sweep, TunedMethod, at_the_edge, value_in
@@ -20,8 +20,8 @@ from wirelessfl.study import load_study
 def ahead_when_tuned(paper: str, sweep: str, method: str, *others: str) -> Callable[[Tables], Verdict]:
     """A check that a method is more accurate than each of the others, all at the settings that won.
 
-    No lead is decided over a method whose learning rate, clip norm τ or rate η_C of the norm won at an end of its grid:
-    another value may be better still, or the one that won may be about to diverge.
+    No lead is decided over a method of which a setting, but for batch and C, won at an end of its grid: another value
+    may be better still, or the one that won may be about to diverge.
 
     Args:
         paper: Name of the paper.
@@ -156,15 +156,15 @@ def _told_apart(sweep: Sweep, method: TunedMethod, keys: Sequence[str]) -> Point
     return where
 
 
-_ENDLESS = (LR, TAU, NORM_RATE)
-"""Settings whose ends count. Batches and clips have few values each; where one won at an end, pages say so."""
+_NO_END = (BATCH, CLIP, GRADIENT_CLIP)
+"""Settings whose ends do not count: they have few values each, and where one won at an end, pages say so."""
 
 
 def _at_an_end(paper: str, sweep: str, size: Size, method: str) -> str:
     """What of a method won at an end of its grid, in words."""
     one = next(one for one in find_sweep(paper, sweep, size).methods if one.name == method)
     ends = at_the_edge(one, one.setting_in(tuned_point(paper, sweep, size, method)))
-    return " and ".join(WORDS[key] for key in _ENDLESS if key in ends)
+    return " and ".join(WORDS[key] for key in one.grid if key in ends and key not in _NO_END)
 
 
 def _open_at_the_edge(found: Verdict, ends: Mapping[str, str]) -> Verdict:

@@ -23,6 +23,7 @@ MECHANISM, SIGMA = "training.privacy.mechanism", "training.privacy.noise_multipl
 AIR = ("ota-cross-layer-dp", "small", ("FedProx", "FedAvg"))
 WAVELET = ("wavelet-dp-fl", "small", ("wavelet, weighted", "wavelet, coefficients clipped"))
 MOO = ("moo-adaptive-clipping", "small", ("tempered sigmoid", "DP-SGD"))
+DYNAMIC = ("moo-adaptive-clipping", "small", ("dynamic DP", "DP-SGD"))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +34,10 @@ MOO = ("moo-adaptive-clipping", "small", ("tempered sigmoid", "DP-SGD"))
         (WAVELET, "sample", -0.02, Outcome.CONTRADICTED),  # that of the weighted form did not
         (MOO, "clipping", 0.02, Outcome.CONFIRMED),  # DP-SGD's is inside
         (MOO, "clipping", -0.02, Outcome.UNDECIDED),  # that of tempered sigmoids at an end
+        (DYNAMIC, "clipping", 0.02, Outcome.CONFIRMED),
+        (DYNAMIC, "clipping", -0.02, Outcome.UNDECIDED),  # its ratios won at ends
         (AIR, "algorithms", 0.02, Outcome.CONFIRMED),
-        (AIR, "algorithms", -0.02, Outcome.CONTRADICTED),
+        (AIR, "algorithms", -0.02, Outcome.UNDECIDED),  # μ of FedProx won at an end
     ],
 )
 def test_no_lead_is_decided_over_a_setting_at_an_end_of_its_grid(
