@@ -68,6 +68,7 @@ def check(
     other_commit = resolve(against or last_commit(out))
     rows: list[tuple[Checked, Ratio]] = []
     console = Console()
+    _provide_kernels(ROOT)  # its sources may have changed since it was installed
     with checkout(other_commit) as other, console.status("") as status:
         for case in cases:
 
@@ -144,9 +145,14 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def _provide_kernels(folder: Path) -> None:
-    # Those that the commit has, of its own sources and headers
+    # Those that the checkout has, of its own sources and headers
     for source in (folder / "wirelessfl").rglob("kernel.c"):
-        compile_kernel(source, source.with_suffix(".bin"))
+        try:
+            compile_kernel(source, source.with_suffix(".bin"))
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise click.ClickException(
+                f"{source.relative_to(folder)} is not compiled, without which speeds do not compare: {error}"
+            ) from error
 
 
 def measure_pairs(

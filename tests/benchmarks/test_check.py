@@ -118,6 +118,15 @@ def test_what_is_not_there_is_refused(tmp_path: Path, arguments: list[str], word
     assert words in " ".join(done.stderr.split())
 
 
+def test_kernels_that_cannot_be_compiled_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no repository")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    done = invoke("--quick", "--against", "HEAD", "--out", str(tmp_path / "none.csv"))
+    assert done.exit_code == 1
+    assert "kernel.c is not compiled, without which speeds do not compare" in " ".join(done.stderr.split())
+
+
 @pytest.mark.slow
 def test_two_checkouts_are_measured(tmp_path: Path) -> None:
     if not (ROOT / ".git").exists():
