@@ -145,10 +145,15 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def _provide_kernels(folder: Path) -> None:
-    # Those that the checkout has, of its own sources and headers
-    for source in (folder / "wirelessfl").rglob("kernel.c"):
+    # Those that the checkout has, of its own sources and headers, where they are not compiled since these were changed
+    package = folder / "wirelessfl"
+    changed = max((one.stat().st_mtime for end in ("c", "h") for one in package.rglob(f"*.{end}")), default=0.0)
+    for source in package.rglob("kernel.c"):
+        library = source.with_suffix(".bin")
+        if library.exists() and library.stat().st_mtime > changed:
+            continue
         try:
-            compile_kernel(source, source.with_suffix(".bin"))
+            compile_kernel(source, library)
         except (OSError, subprocess.CalledProcessError) as error:
             raise click.ClickException(
                 f"{source.relative_to(folder)} is not compiled, without which speeds do not compare: {error}"
