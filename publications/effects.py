@@ -124,7 +124,7 @@ class Effect:
         name: Of what, where a claim has several.
         levels: What it is the mean of.
         alpha: Probability with which the interval misses: less than 5 % where that is divided among several effects.
-        parts: The effects at several values of a setting, each judged by itself; this one is then the least of them.
+        parts: The effects at several values of a setting, each judged by itself; this one is then one of them.
     """
 
     value: float

@@ -135,7 +135,7 @@ def _label(at: int, one: Judgement, effect: Effect) -> str:
         rest = textwrap.shorten(" ".join(words[_LINES - 1 :]), _LINE, placeholder=" …")
         words = [*words[: _LINES - 1], rest]
     if effect.scale == "ratio":
-        words.append(f"({effect.name})")
+        words.append(f"({effect.name.partition(', ')[2] if effect.parts else effect.name})")
     if effect.parts:
         first, last = (part.name.partition(",")[0] for part in (effect.parts[0], effect.parts[-1]))
         words.append(f"(from {first} above to {last} below)")

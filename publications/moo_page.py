@@ -187,7 +187,7 @@ FIGURES = (
         "table-iii",
         "Table III: test accuracy after the last round with 95 % intervals over seeds, at equal published ε (first "
         "panel) and at equal accounted ε (second); open diamonds: the paper's own numbers after 200 rounds, of methods "
-        "that have run, each at the place of its method. DP-FedAvg's ε is a client's and stands in the first only. 0 % "
+        "that have run, each beside its method. DP-FedAvg's ε is a client's and stands in the first only. 0 % "
         "are runs that diverged; intervals are cut at 0 and 100 %.",
         draw_table_iii,
     ),

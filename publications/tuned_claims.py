@@ -80,7 +80,7 @@ def decided_where_tuned(paper: str, study: str, check: Callable[[Tables], Verdic
 def open_untuned(found: Verdict) -> Verdict:
     """The verdict on methods whose learning rate no sweep of the size chose for their study: nothing is decided."""
     why = "no sweep of this size chose the learning rate of the study, so that nothing is decided about the methods"
-    return found.opened(why, "the rate is not tuned")
+    return found.opened(why, "a rate of no sweep")
 
 
 def decided_between_rates(
@@ -157,7 +157,8 @@ def _told_apart(sweep: Sweep, method: TunedMethod, keys: Sequence[str]) -> Point
 
 
 _NO_END = (BATCH, CLIP, GRADIENT_CLIP)
-"""Settings whose ends do not count: they have few values each, and where one won at an end, pages say so."""
+"""Settings whose ends do not count; pages say where one won at an end. Where most gradients are longer than C, a step
+is the rate times C, of which the rate lies inside its grid; and the noise has the same ε whatever the batch."""
 
 
 def _at_an_end(paper: str, sweep: str, size: Size, method: str) -> str:

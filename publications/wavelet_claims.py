@@ -213,27 +213,27 @@ CLAIMS = (
     NOISE_CLAIM,
     Claim(
         "At equal accounted ε, wavelets make DP-SGD more accurate.",
-        "abstract; I, contribution 1; `clip_domain: weighted`",
+        "ours; abstract, contribution 1 at `clip_domain: weighted`",
         where_tuned("weighted", over(WEIGHTED, DP_SGD)),
     ),
     Claim(
         "At equal accounted ε, wavelets make DP-Adam and DP-AdaGrad more accurate.",
-        "the same",
+        "ours; the same",
         _better_with_either_optimizer(PLAIN_WEIGHTED),
     ),
     Claim(
         "At equal accounted ε, wavelets make DP-FedAvg more accurate.",
-        "the same",
+        "ours; the same",
         where_tuned("weighted-client", over(FEDAVG_WEIGHTED, FEDAVG)),
     ),
     Claim(
         "Both tuned alike at equal accounted ε, weighted wavelets make DP-SGD more accurate.",
-        "the same; tuned on validation samples",
+        "ours; tuned on validation samples",
         ahead_when_tuned("wavelet-dp-fl", "sample", "wavelet, weighted", "plain noise"),
     ),
     Claim(
         "Both tuned alike at equal accounted ε, weighted wavelets make DP-FedAvg more accurate.",
-        "the same; tuned on validation samples",
+        "ours; tuned on validation samples",
         ahead_when_tuned("wavelet-dp-fl", "client", "wavelet, weighted", "plain noise"),
     ),
     Claim(

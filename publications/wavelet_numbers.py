@@ -51,13 +51,18 @@ def least_epsilon(
     return composed_epsilon(0.0, ((event, round(share * ROUNDS * 50 * samples / batch)),), delta, "rdp")
 
 
-def most_affordable_rounds(stated: Mapping[str, float]) -> int:
-    """In how many rounds a client can take part with batches of one sample, at no more than the stated ε by σ."""
+def most_affordable_rounds(stated: Mapping[str, float], samples: int = 600) -> int:
+    """How many of `ROUNDS` rounds a client can take part in, with batches of one sample, at the stated ε or less.
 
-    def affordable(rounds: int) -> bool:
-        return all(least_epsilon(float(sigma), share=rounds / ROUNDS) <= stated[sigma] for sigma in stated)
-
-    return next(rounds for rounds in range(1, ROUNDS + 1) if not affordable(rounds)) - 1
+    Args:
+        stated: ε by σ, none of which may be exceeded.
+        samples: Of a client.
+    """
+    for rounds in range(1, ROUNDS + 1):
+        cost = {sigma: least_epsilon(float(sigma), samples, share=rounds / ROUNDS) for sigma in stated}
+        if any(cost[sigma] > one for sigma, one in stated.items()):
+            return rounds - 1
+    return ROUNDS
 
 
 # --- ε of one training at three σ, whatever its batches are ----------------------------------------------------------

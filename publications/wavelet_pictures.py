@@ -207,6 +207,8 @@ def draw_gains(tables: Tables) -> Figure:
         axes.set_title(f"over {name}", fontsize=8)
     for row in panels:
         row[0].set_ylabel("gain in points", fontsize=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("noise multiplier σ", fontsize=8)
     legend_below(figure, _fullest((*panels[0], *panels[1])), columns=3)
     return figure
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from scipy.special import comb, logsumexp
 
+from publications import wavelet_epsilons
 from publications.catalogue import PAPERS
 from publications.claims import Outcome, judge
 from publications.effects import Difference, MissingRuns, average
@@ -35,7 +37,7 @@ from publications.wavelet_methods import (
     SIGMA,
     gain_rows,
 )
-from publications.wavelet_numbers import EPSILONS, GAINS, SIGMAS, least_epsilon, most_affordable_rounds
+from publications.wavelet_numbers import EPSILONS, GAINS, ROUNDS, SIGMAS, least_epsilon, most_affordable_rounds
 from publications.wavelet_pictures import LABELS, draw_accuracy, draw_gains, draw_sample_curves
 from wirelessfl.study import load_study
 
@@ -151,28 +153,49 @@ def test_the_stated_epsilon_is_far_below_that_of_the_setting() -> None:
         assert found > 4 * stated
 
 
-def test_a_client_affords_eleven_of_the_rounds() -> None:
-    """Against the accountant of another library: each ε is at most the stated one, in one round more not."""
-    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
-    from dp_accounting.rdp import RdpAccountant
+def renyi_epsilon(sigma: float, rate: float, steps: int, delta: float) -> float:
+    """ε of sampled Gaussian steps: binomial sums at whole orders (Mironov 2019), as Canonne et al. (2020) convert."""
+    found = []
+    for order in range(2, 129):
+        k = np.arange(order + 1)
+        terms = np.log(comb(order, k)) + (order - k) * np.log1p(-rate) + k * np.log(rate) + k * (k - 1) / (2 * sigma**2)
+        spent = steps * float(logsumexp(terms)) / (order - 1)
+        found.append(spent + np.log1p(-1 / order) - (np.log(delta) + np.log(order)) / (order - 1))
+    return float(min(found))
 
+
+def test_in_how_many_rounds_the_stated_epsilon_is_enough() -> None:
+    """In so many each ε is at most the stated one, in one more not; fewer samples of a client afford fewer."""
     stated = EPSILONS["mnist"]
 
     def affordable(rounds: int) -> bool:
-        def cost(sigma: float) -> float:
-            event = PoissonSampledDpEvent(1 / 600, GaussianDpEvent(sigma))
-            return float(RdpAccountant().compose(event, rounds * 50 * 600).get_epsilon(1e-5))
-
-        return all(cost(float(sigma)) <= one for sigma, one in stated.items())
+        steps = rounds * 50 * 600
+        return all(renyi_epsilon(float(sigma), 1 / 600, steps, 1e-5) <= one for sigma, one in stated.items())
 
     found = most_affordable_rounds(stated)
     assert affordable(found) and not affordable(found + 1)
+    assert most_affordable_rounds(stated, samples=300) < found
+    assert most_affordable_rounds(dict.fromkeys(stated, 0.01)) == 0
+    assert most_affordable_rounds(dict.fromkeys(stated, 100.0)) == ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome", "parts"),
+    [(1.0, Outcome.UNDECIDED, 2), (0.01, Outcome.CONTRADICTED, 0), (10.0, Outcome.CONFIRMED, 0)],
+)
+def test_what_300_rounds_cost_depends_on_the_participation(
+    factor: float, outcome: Outcome, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated = {sigma: factor * one for sigma, one in EPSILONS["mnist"].items()}
+    monkeypatch.setattr(wavelet_epsilons, "EPSILONS", {"mnist": stated})
     (claim,) = (one for one in CLAIMS if one.text.startswith("300 rounds of 50 local epochs"))
     verdict = judge(claim, Tables({"size": "small"}, {}))
-    assert verdict.outcome is Outcome.UNDECIDED and verdict.effect is not None
-    every, few = (part.value for part in verdict.effect.parts)
-    assert every == pytest.approx(max(least_epsilon(float(sigma)) / one for sigma, one in stated.items()))
-    assert few <= 1 < every
+    assert verdict.outcome is outcome and bool(verdict.remark) == bool(parts)
+    assert verdict.effect is not None and len(verdict.effect.parts) == parts
+    every = max(least_epsilon(float(sigma)) / one for sigma, one in stated.items())
+    assert verdict.effect.value == pytest.approx(every)
+    if parts:
+        assert verdict.effect.parts[1].value <= 1 < every
 
 
 def test_learning_curves_have_the_line_without_privacy(tables: Tables) -> None:

@@ -12,6 +12,7 @@ from publications.studies import STUDIES, Size
 from publications.wavelet_methods import MECHANISM
 from publications.wavelet_numbers import EPSILONS, ROUNDS, least_epsilon, most_affordable_rounds
 from publications.wavelet_setting import SETTING
+from wirelessfl.privacy import SampledGaussian, composed_epsilon
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "results" / "papers" / "wavelet-dp-fl"
@@ -42,7 +43,13 @@ def test_what_the_stated_training_costs() -> None:
     assert all(cost > 2 * stated for cost, stated in zip(larger, EPSILONS["mnist"].values(), strict=True))
     assert "Batches of 20 samples cost more than is stated already at 1 %." in PAGE
     few = most_affordable_rounds(EPSILONS["mnist"])
-    assert f"in {few} of the {ROUNDS} rounds or fewer no more than what is stated at every σ" in PAGE
+    assert f"in {few} of the {ROUNDS} rounds or fewer no more than what is stated at every σ (in 13 by PLD," in PAGE
+    for rounds, enough in ((13, True), (14, False)):
+        tighter = [
+            composed_epsilon(0.0, ((SampledGaussian(float(sigma), 1 / 600), rounds * 50 * 600),), 1e-5, "pld")
+            for sigma in EPSILONS["mnist"]
+        ]
+        assert all(cost <= one for cost, one in zip(tighter, EPSILONS["mnist"].values(), strict=True)) is enough
 
 
 def test_what_larger_sizes_would_take() -> None:
