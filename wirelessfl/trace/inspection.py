@@ -8,13 +8,12 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from itertools import chain
 from pathlib import Path
 from typing import Any, assert_never
 
 import h5py
 import numpy as np
-from h5py import h5d
+from h5py import h5d, h5o
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
@@ -41,6 +40,10 @@ _VALUES_AT_ONCE = 1 << 20
 _LAYOUTS = {h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED}
 
 
+Names = dict[int, str]
+"""Name of a dimension in its group by its address in the file: HDF5 takes longer to find it than for all else here."""
+
+
 class Damage(Exception):
     """Damage of a file: the group, dataset or attribute, and what is wrong with it."""
 
@@ -60,22 +63,24 @@ def inspect_trace(file: h5py.File) -> None:
     axes = gain_axes_of(file)
     groups = [known.over(axes) for known in GROUPS]
     shapes: dict[str, tuple[int, ...]] = {}
+    names: Names = {}
     for group in groups:
         if group.path not in file:
             _require(group.optional, group.path, "no such group")
             continue
         node = file[group.path]
         _require(isinstance(node, h5py.Group), group.path, "no group")
-        _check_attributes(node, group)
+        _check_attributes(node, group, names)
         for variable in _variables(group):
-            if (dataset := _dataset(node, group, variable)) is not None:
-                shapes[dataset_path(group, variable.name)] = dataset.shape
-                claimed = _claimed(dataset)
+            if (dataset := _dataset(node, group, variable, names)) is not None:
+                place = dataset_path(group, variable.name)
+                shapes[place] = dataset.shape
+                claimed = _claimed(dataset, place)
                 room -= claimed
                 # A killed run may have left labels none of which is stored: no more than the file has room for.
                 labels = variable in group.coordinates
                 holds = room >= 0 and not (labels and claimed > max(size, _stored(dataset)))
-                _require(holds, dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
+                _require(holds, place, f"{claimed:,} bytes of values, more than the file can hold")
     _check_shapes(shapes, groups)
     _check_values(file)
 
@@ -101,8 +106,9 @@ def inspect_sizes(file: h5py.File, datasets: Iterable[h5py.Dataset]) -> None:
     """
     room = Path(file.filename).stat().st_size * MOST_CLAIMED + _FREE_CLAIM
     for dataset in datasets:
-        room -= _claimed(dataset)
-        _require(room >= 0, dataset.name, "more values than the file can hold")
+        place = dataset.name
+        room -= _claimed(dataset, place)
+        _require(room >= 0, place, "more values than the file can hold")
 
 
 def _variables(group: Group) -> tuple[Variable, ...]:
@@ -110,7 +116,7 @@ def _variables(group: Group) -> tuple[Variable, ...]:
     return (*group.coordinates, *unlabelled, *group.variables)
 
 
-def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset | None:
+def _dataset(node: h5py.Group, group: Group, variable: Variable, names: Names) -> h5py.Dataset | None:
     # A dataset of the right type; None for one that an earlier version did not write.
     place = dataset_path(group, variable.name)
     if variable.name not in node:
@@ -123,19 +129,19 @@ def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset
     _require(alike, place, f"values of type {found}, not {wanted}")
     _require(dataset.ndim == len(variable.dims), place, f"{dataset.ndim} dimensions, not {len(variable.dims)}")
     # Readers make up names of dimensions where a variable is tied to nothing.
-    ties = _read_attributes(dataset).get("DIMENSION_LIST", ())
-    tied = tuple(dataset.file[one[0]].name.rpartition("/")[2] if len(one) else "" for one in ties)
+    attributes = _read_attributes(dataset, place)
+    tied = tuple(ends[0] if ends else "" for ends in _dimensions(dataset, attributes, place, names))
     sound = variable.dims in ((variable.name,), tied)
     _require(sound, place, f"dimensions ({', '.join(tied)}), not ({', '.join(variable.dims)})")
     return dataset
 
 
-def _claimed(dataset: h5py.Dataset) -> int:
+def _claimed(dataset: h5py.Dataset, place: str) -> int:
     # Bytes that all values would take in memory, after a look at where they are stored.
-    _require(dataset.id.get_create_plist().get_layout() in _LAYOUTS, dataset.name, "values that lie elsewhere")
+    _require(dataset.id.get_create_plist().get_layout() in _LAYOUTS, place, "values that lie elsewhere")
     if dataset.chunks is not None:
         readable = math.prod(dataset.chunks) * dataset.dtype.itemsize <= _LARGEST_CHUNK
-        _require(readable, dataset.name, f"pieces of {dataset.chunks} values, more than can be read at once")
+        _require(readable, place, f"pieces of {dataset.chunks} values, more than can be read at once")
         dataset.id.chunk_iter(lambda _: None)
     return int(math.prod(dataset.shape)) * int(dataset.dtype.itemsize)
 
@@ -144,8 +150,9 @@ def _stored(dataset: h5py.Dataset) -> int:
     return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if dataset.id.get_create_plist().get_nfilters() else 1)
 
 
-def _check_attributes(node: h5py.Group, group: Group) -> None:
-    found = _read_attributes(node)
+def _check_attributes(node: h5py.Group, group: Group, names: Names) -> None:
+    found = _read_attributes(node, group.path)
+    _dimensions(node, found, group.path, names)
     for attribute in group.attributes:
         if attribute.name in found:
             _check_attribute(attribute, found[attribute.name], f"{group.path}, attribute {attribute.name}")
@@ -153,18 +160,33 @@ def _check_attributes(node: h5py.Group, group: Group) -> None:
             _require(attribute.later or not attribute.required, group.path, f"no attribute {attribute.name}")
 
 
-def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
-    # All attributes; also follows what ties a variable to its dimensions, as readers do.
+def _read_attributes(node: h5py.Group | h5py.Dataset, place: str) -> dict[str, Any]:
     found = {}
-    for name in node.attrs:
+    attributes = node.attrs
+    for name in attributes:
         size = h5py.h5a.open(node.id, name.encode()).get_storage_size()
-        _require(size <= _LONGEST_TEXT, f"{node.name}, attribute {name}", f"{size} bytes")
-        found[name] = node.attrs[name]
-    for reference in chain.from_iterable(found.get("DIMENSION_LIST", ())):
-        dimension = node.file[reference]
-        _require(isinstance(dimension, h5py.Dataset), node.name, "a dimension that is no dataset")
-        _require(dimension.name is not None, node.name, "a reference to a dimension that has no name")
+        _require(size <= _LONGEST_TEXT, f"{place}, attribute {name}", f"{size} bytes")
+        found[name] = attributes[name]
     return found
+
+
+def _dimensions(
+    node: h5py.Group | h5py.Dataset, attributes: Mapping[str, Any], place: str, names: Names
+) -> list[list[str]]:
+    # Names of the dimensions that a variable is tied to along each of its axes; references are followed as readers do.
+    file = node.file
+    return [[_dimension(file, one, place, names) for one in ends] for ends in attributes.get("DIMENSION_LIST", ())]
+
+
+def _dimension(file: h5py.File, reference: h5py.Reference, place: str, names: Names) -> str:
+    dimension = file[reference]
+    _require(isinstance(dimension, h5py.Dataset), place, "a dimension that is no dataset")
+    address = int(h5o.get_info(dimension.id).addr)
+    if (name := names.get(address)) is None:
+        name = dimension.name
+        _require(name is not None, place, "a reference to a dimension that has no name")
+        name = names[address] = str(name).rpartition("/")[2]
+    return name
 
 
 def _check_attribute(attribute: Attribute, value: Any, place: str) -> None:
