@@ -17,7 +17,7 @@ from wirelessfl.study.record import RunRecord
 from wirelessfl.study.result import Study
 from wirelessfl.summary.axes import transmit_energy
 from wirelessfl.summary.style import FigureOptions
-from wirelessfl.trace import at_slot_start, open_trace, trace_errors
+from wirelessfl.trace import at_slot_start, read_values, trace_errors
 
 _ROWS_AT_ONCE = 100_000
 
@@ -94,12 +94,16 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
     rows = 0
     for record in study.complete:
         path = study.folder.trace(record.run)
-        with open_trace(path) as trace, trace_errors(path):
+        with read_values(path) as trace, trace_errors(path):
             # By round, at the beginning of its slot; NaN where an earlier version did not record it
             columns = {
-                name: at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
-                for name in ("round", *METRICS)
-            } | {"tx_energy": transmit_energy(trace)}
+                "round": trace["round"].values,
+                **{
+                    name: at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
+                    for name in METRICS
+                },
+                "tx_energy": transmit_energy(trace),
+            }
         batch.append((record, columns))
         rows += len(columns["round"])
         if rows >= _ROWS_AT_ONCE:

@@ -20,6 +20,8 @@ from wirelessfl.scenario.uplink import Ideal, transmits_in_watts
 if TYPE_CHECKING:
     import xarray as xr
 
+    from wirelessfl.trace import AnyRoot
+
 XAxis = Literal["round", "sim_time", "energy", "epsilon"]
 X_AXES: tuple[XAxis, ...] = get_args(XAxis)
 """Names of all axes."""
@@ -57,7 +59,7 @@ def columns_of(trace: xr.Dataset) -> dict[str, NDArray[np.float64]]:
     return columns | {"tx_energy": transmit_energy(trace)}
 
 
-def transmit_energy(trace: xr.Dataset) -> NDArray[np.float64]:
+def transmit_energy(trace: AnyRoot) -> NDArray[np.float64]:
     """Energy (m,) that the clients sent in each round, in units of the noise; NaN in a run that counts none."""
     sent = np.asarray(trace["tx_energy"].values, dtype=np.float64)
     known = bool(np.isfinite(sent).any())
