@@ -46,7 +46,7 @@ def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
         found = _ended(place)
         if found is None:
             continue
-        rounds, summary = found
+        rounds, summary = found.to_dataframe(), found.summary
         seconds = float(summary.get("wall_time") or math.nan)
         provenance = provenance_of(place / "trace.h5", seconds, notes.runs.get(run.id, ""))
         point = point_at(design, run.levels)
@@ -76,16 +76,15 @@ def _places(folder: Path) -> list[Path]:
     return [place for place in runs.iterdir() if place.is_dir()] if runs.exists() else []
 
 
-def _ended(place: Path) -> tuple[pd.DataFrame, Mapping[str, Any]] | None:
-    """Rounds and summary of a run, None if it goes on, was interrupted or has not begun."""
+def _ended(place: Path) -> wfl.Result | None:
+    """A run that has ended, None if it goes on, was interrupted or has not begun."""
     if not (place / "trace.h5").exists():
         return None
     try:
         result = wfl.open_run(place)
-        ended = result.summary["status"] in ("complete", "diverged")
-        return (result.to_dataframe(), result.summary) if ended else None
     except WirelessFLError:  # a trace that is being written is locked
         return None
+    return result if result.summary["status"] in ("complete", "diverged") else None
 
 
 def _curves(study: PaperStudy, run: Run, rounds: pd.DataFrame, place: Path) -> Curves:
