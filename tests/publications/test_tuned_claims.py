@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from publications.catalogue import find_paper
+from publications import tuned_claims
+from publications.catalogue import PAPERS, find_paper
 from publications.claims import Outcome, Verdict, not_tested, verdict
 from publications.effects import MissingRuns
-from publications.results import read_results
+from publications.results import judge_all, read_results
 from publications.studies import STUDIES, Size
 from publications.sweep_keys import LR
 from publications.sweeps import SWEEPS
@@ -19,6 +21,7 @@ from publications.tuned_claims import ahead_when_tuned, decided_between_rates, d
 from publications.tuning_runs import tuned_point
 
 ZCDP = ("zcdp-secure-aggregation", "full", ("paper's scheme", "DP-SGD shuffled", "DP-SGD Poisson"))
+ROOT = Path(__file__).resolve().parents[2]
 MECHANISM, SIGMA = "training.privacy.mechanism", "training.privacy.noise_multiplier"
 AIR = ("ota-cross-layer-dp", "small", ("FedProx", "FedAvg"))
 WAVELET = ("wavelet-dp-fl", "small", ("wavelet, weighted", "wavelet, coefficients clipped"))
@@ -156,3 +159,28 @@ def test_one_rate_decides_between_those_that_tuning_chose_alone(
         told = dict.fromkeys(f"{rate:g}" for rate in rates)
         assert f"is 2 for all, and tuning chose {' to '.join(told)}, so" in judged(True).reason
         assert judged(True).reason.endswith("at it: sure")
+
+
+@pytest.mark.slow
+def test_how_many_verdicts_rest_on_batches_and_norms_whose_ends_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said on the index; all else stays as it is."""
+    results = {paper.name: read_results(paper, ROOT / "results") for paper in PAPERS.values()}
+
+    def outcomes() -> dict[tuple[str, str], Outcome]:
+        return {
+            (paper.name, one.claim.text): one.verdict.outcome
+            for paper in PAPERS.values()
+            for one in judge_all(paper, results[paper.name])
+        }
+
+    before = outcomes()
+    monkeypatch.setattr(tuned_claims, "_NO_END", ())
+    after = outcomes()
+    opened = {claim for claim, outcome in before.items() if after[claim] is not outcome}
+    assert all(after[claim] is Outcome.UNDECIDED for claim in opened)
+    decided = {Outcome.CONFIRMED, Outcome.CONTRADICTED}
+    tuned = {claim for claim, outcome in before.items() if "uned alike" in claim[1] and outcome in decided}
+    assert opened <= tuned
+    page = " ".join((ROOT / "docs" / "papers" / "index.md").read_text("utf-8").split())
+    told = f"{len(opened)} of the {len(tuned)} decided verdicts on tuned methods"
+    assert f"If they counted, {told} would be open." in page
