@@ -16,12 +16,12 @@ from publications.files import read_rows
 from publications.forest import _LINE
 from publications.results import read_results, size_folder
 from publications.runner import load_designs
-from publications.studies import SIZES
-from publications.sweep_keys import CLIP
+from publications.studies import Size
+from publications.sweep_keys import BATCH, CLIP, LR
 from publications.sweeps import find_sweep
 from publications.tables import Tables
 from publications.texts import epsilon
-from publications.tuning import scores
+from publications.tuning import Score, TunedMethod, scores
 from publications.tuning_runs import read_trials, tuned_point
 from publications.zcdp_claims import MASKED, PLAIN
 from publications.zcdp_curves import gradient_norms_apart, least_window, network_rises_again, window
@@ -44,7 +44,6 @@ from publications.zcdp_uploads import _DEVICES, _NOISE_STD
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "zcdp-secure-aggregation"
-RATE = "training.optimizer.lr"
 
 
 @pytest.fixture(scope="module")
@@ -204,33 +203,43 @@ def test_what_losses_are_on_features_as_they_stand(page: str, full: Tables) -> N
     assert f"With τ = 1 it is {one[2]:.2f} in round 2" in page and max(one, key=lambda at: one[at]) == 2
 
 
-def test_dp_sgd_with_poisson_batches_took_the_smallest(page: str) -> None:
-    told, taken = [], (("network", SIZES[-1]), ("logistic", SIZES[0]), ("network", SIZES[0]))
-    for kind, size in taken:
-        sweep = find_sweep(NAME, kind, size)
-        trials = read_trials(size_folder(ROOT / "results", PAPERS[NAME], size), sweep)
-        method = next(one for one in sweep.methods if one.name == "DP-SGD Poisson")
-        won = max(scores(sweep, method, trials), key=lambda one: one.accuracy).values["training.batch_size"]
-        assert won == min(method.grid["training.batch_size"])
-        told.append(won)
-    assert told[1] == told[2]
-    assert f"with the network, {told[0]}, as it did with both models in the small size, {told[1]};" in page
+def best(kind: str, size: Size) -> dict[str, tuple[Score, TunedMethod]]:
+    """What won on validation samples, by method."""
+    sweep = find_sweep(NAME, kind, size)
+    trials = read_trials(size_folder(ROOT / "results", PAPERS[NAME], size), sweep)
+    return {one.name: (max(scores(sweep, one, trials), key=lambda at: at.accuracy), one) for one in sweep.methods}
 
 
 def test_batches_that_won(page: str) -> None:
-    folder, found = size_folder(ROOT / "results", PAPERS[NAME], "full"), {}
-    for kind in KINDS:
-        sweep = find_sweep(NAME, kind, "full")
-        trials = read_trials(folder, sweep)
-        for method in sweep.methods:
-            won = max(scores(sweep, method, trials), key=lambda one: one.accuracy).values["training.batch_size"]
-            grid = method.grid["training.batch_size"]
-            found[kind, method.name] = (won, min(grid), max(grid))
-    won, least, _ = found.pop(("network", "DP-SGD Poisson"))
-    assert won == least and f"it chose the smallest there, {won}, and" in page
-    inside = {found.pop(("logistic", one)) for one in ("DP-SGD shuffled", "DP-SGD Poisson")}
-    assert inside == {(735, 245, 2442)} and "DP-SGD chose 735 of 245, 735 and 2,442." in page
-    assert len(found) == 3 and all(won == largest for won, _, largest in found.values())
+    found = {
+        (kind, name): (won.values[BATCH], method.grid[BATCH])
+        for kind in KINDS
+        for name, (won, method) in best(kind, "full").items()
+    }
+    batch, grid = found.pop(("network", "DP-SGD Poisson"))
+    assert batch == 245 and min(grid) < batch < max(grid)
+    assert found.pop(("logistic", "DP-SGD Poisson")) == (245, (245, 735, 2442))
+    words = (
+        "it chose 245, the least of 245, 735 and 2,442 with logistic regression and inside its grid with the network."
+    )
+    assert words in page
+    assert len(found) == 4 and all(batch == max(grid) for batch, grid in found.values())
+
+
+def test_the_networks_sweep_in_the_small_size(page: str) -> None:
+    won, method = best("network", "small")["DP-SGD Poisson"]
+    assert won.values[BATCH] == min(method.grid[BATCH])
+    told = f"{won.values[BATCH]} samples a batch and from {100 * won.low:.1f} to {100 * won.high:.1f} %"
+    assert f"with {told} on validation samples" in page
+    small = read_results(PAPERS[NAME], ROOT / "results")["small"].study("tuned-network")
+    ends = {
+        name: list(small.by_seed("test_accuracy", tuned_point(NAME, "network", "small", name)).values())
+        for name in ("DP-SGD Poisson", "DP-SGD shuffled")
+    }
+    (majority,) = set(ends["DP-SGD Poisson"])
+    assert "all five seeds of the study stay at the majority class" in page
+    assert all(0 <= one - majority < 0.01 for one in ends["DP-SGD shuffled"])
+    assert 0 < sum(ends["DP-SGD shuffled"]) / 5 - majority < 0.005 and "end within half a point of it" in page
 
 
 def test_the_accuracy_that_does_not_fall(page: str, full: Tables) -> None:
@@ -247,12 +256,10 @@ def test_the_accuracy_that_does_not_fall(page: str, full: Tables) -> None:
 def test_the_unstable_rate(page: str) -> None:
     sweep = find_sweep(NAME, "logistic", "full")
     trials = read_trials(size_folder(ROOT / "results", PAPERS[NAME], "full"), sweep)
-    rates = sweep.methods[1].grid[RATE]
-    assert (len(rates), max(rates), len(sweep.seeds)) == (6, 64, 6)
-    dp_sgd = scores(sweep, sweep.methods[1], trials)
-    won = max(dp_sgd, key=lambda one: one.accuracy)
-    assert won.values[RATE] == 8 and "With six the rate 8 wins." in page
-    wild = {"training.privacy.clip": 1.0, RATE: 32.0, "training.batch_size": 2442}
+    assert len(sweep.seeds) == 6 and "the sweep of logistic regression has six seeds." in page
+    won = best("logistic", "full")["DP-SGD shuffled"][0].values
+    assert (won[LR], won[CLIP]) == (64, 0.125) and "With six the rate 64 wins, with C = 0.125." in page
+    wild = {CLIP: 1.0, LR: 32.0, BATCH: 2442}
     (at,) = (at for at, setting in enumerate(sweep.methods[1].settings(sweep.budget)) if setting == wild)
     by_seed = {one.seed: one.accuracy for one in trials if (one.method, one.setting) == ("DP-SGD shuffled", at)}
     seeds = sorted(by_seed.values(), reverse=True)
@@ -291,14 +298,18 @@ def test_what_a_larger_epsilon_gives_from_one_to_ten(page: str, full: Tables) ->
 
 def test_what_the_smaller_clip_is_worth_in_the_sweep(page: str) -> None:
     sweep = find_sweep(NAME, "logistic", "full")
-    trials, gains = read_trials(size_folder(ROOT / "results", PAPERS[NAME], "full"), sweep), {}
+    trials, gains, further = read_trials(size_folder(ROOT / "results", PAPERS[NAME], "full"), sweep), {}, []
     for method in sweep.methods:
         tried = scores(sweep, method, trials)
-        half, one = (max(t.accuracy for t in tried if t.values[CLIP] == clip) for clip in (0.5, 1))
-        gains[method.name] = 100 * (half - one)
+        least, next_one, one = (
+            max(t.accuracy for t in tried if t.values[CLIP] == clip) for clip in (min(method.grid[CLIP]), 0.25, 1)
+        )
+        gains[method.name] = 100 * (least - one)
+        further.append(100 * (least - next_one))
     told = [f"{gains[name]:.1f}" for name in ("DP-SGD shuffled", "DP-SGD Poisson", "paper's scheme")]
-    assert f"worth {told[0]} points (shuffled) and {told[1]} (Poisson) to DP-SGD with logistic regression" in page
-    assert f"and {told[2]} to the scheme" in page
+    words = f"0.125, is worth {told[0]} points (shuffled) and {told[1]} (Poisson) to it on validation data"
+    assert f"{words}, and {told[2]} to the scheme; against 0.25 it is {max(further):.2f} at most" in page
+    assert min(further) > 0
 
 
 def test_the_last_batch_of_a_pass_is_short(page: str) -> None:
