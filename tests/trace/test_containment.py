@@ -156,6 +156,40 @@ def test_a_dimension_without_a_name_is_refused(tmp_path: Path) -> None:
         open_trace(path)
 
 
+def of_many_axes(file: h5py.File, name: str) -> None:
+    ties = np.empty(2, dtype=object)
+    ties[:] = [np.array([file[one].ref], dtype=h5py.ref_dtype) for one in ("round", "slot")]
+    file[name].attrs.create("DIMENSION_LIST", ties, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+
+
+def of_plain_references(file: h5py.File, name: str) -> None:
+    file[name].attrs.create("DIMENSION_LIST", np.array([[file["round"].ref]], dtype=h5py.ref_dtype))
+
+
+def of_regions(file: h5py.File, name: str) -> None:
+    regions = np.array([file["round"].regionref[:1]], dtype=h5py.regionref_dtype)
+    file[name].attrs.create("DIMENSION_LIST", regions, dtype=h5py.regionref_dtype)
+
+
+def of_numbers(file: h5py.File, name: str) -> None:
+    file[name].attrs["DIMENSION_LIST"] = [1.0]
+
+
+@pytest.mark.parametrize("name", ["round", "further"])
+@pytest.mark.parametrize("tie", [of_many_axes, of_plain_references, of_regions, of_numbers])
+def test_dimensions_on_which_the_library_crashes_are_refused(
+    tmp_path: Path, tie: Callable[[h5py.File, str], None], name: str
+) -> None:
+    """HDF5 takes what ties a dataset to its dimensions for a list of references for each axis, whatever it is."""
+    path = make_trace(tmp_path / "trace.h5")
+    with h5py.File(path, "r+") as file:
+        file["further"] = np.arange(3.0)
+        tie(file, name)
+    for read in READERS:
+        with pytest.raises(TraceError):
+            read(path)
+
+
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip", "shuffle": True}, {"compression": "lzf"}])
 def test_plain_and_compressed_files_of_gains_are_read(tmp_path: Path, options: dict[str, object]) -> None:
     path = tmp_path / "gains.h5"

@@ -185,7 +185,9 @@ def _dimension(file: h5py.File, reference: h5py.Reference, place: str, names: Na
     if (name := names.get(address)) is None:
         name = dimension.name
         _require(name is not None, place, "a reference to a dimension that has no name")
-        name = names[address] = str(name).rpartition("/")[2]
+        # Bytes, where it is no text
+        text = name if isinstance(name, str) else bytes(name).decode("utf-8", "replace")
+        name = names[address] = text.rpartition("/")[2]
     return name
 
 

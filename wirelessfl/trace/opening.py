@@ -195,7 +195,8 @@ def _refuse_outside(path: Path, file: h5py.File) -> None:
 
 
 def _refuse_unlinked_dimensions(path: Path, file: h5py.File) -> None:
-    # Refuses references to dimensions that no link of the file names: `_refuse_outside` has not seen those
+    # Refuses what is no list of references to dimensions, and references to those that no link of the file names:
+    # `_refuse_outside` has not seen those
     names: list[bytes] = []
     file.id.links.visit(names.append)
     nodes = {name: h5o.open(file.id, name) for name in names}
@@ -203,10 +204,19 @@ def _refuse_unlinked_dimensions(path: Path, file: h5py.File) -> None:
     for name, node in nodes.items():
         if not isinstance(node, h5d.DatasetID) or not h5a.exists(node, _DIMENSIONS):
             continue
+        if not _is_list_for_each_axis(h5a.open(node, _DIMENSIONS), node):
+            raise _refusal(path, name, "dimensions that are no list of references for each axis")
         for reference in (one for references in h5py.Dataset(node).attrs[_DIMENSIONS.decode()] for one in references):
             target = h5r.dereference(reference, file.id) if reference else None
             if target is None or h5o.get_info(target).addr not in places:
                 raise _refusal(path, name, "a reference to a dimension that has no name")
+
+
+def _is_list_for_each_axis(ties: h5a.AttrID, node: h5d.DatasetID) -> bool:
+    # HDF5 reads what ties a dataset to its dimensions without a look at its type and length, and crashes on another
+    kind = ties.get_type()
+    references = isinstance(kind, h5t.TypeVlenID) and kind.get_super().equal(h5t.STD_REF_OBJ)
+    return references and ties.shape == (node.get_space().get_simple_extent_ndims(),)
 
 
 def _outside(node: h5d.DatasetID) -> str | None:
