@@ -17,7 +17,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import cast
 
 import click
 from rich.console import Console
@@ -27,7 +29,6 @@ from benchmarks.catalogue import collect_cases
 from benchmarks.checked import Checked, append, last_commit
 from benchmarks.measurement import Case
 from benchmarks.paired import LEAST_PAIRS, Ratio, paired_ratio
-from hatch_build import compile_kernel
 from publications.provenance import current_commit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -145,9 +146,11 @@ def checkout(commit: str) -> Iterator[Path]:
 
 
 def _provide_kernels(folder: Path) -> None:
-    # Those that the checkout has, of its own sources and headers, where they are not compiled since these were changed
-    package = folder / "wirelessfl"
-    changed = max((one.stat().st_mtime for end in ("c", "h") for one in package.rglob(f"*.{end}")), default=0.0)
+    # Those that the checkout has, of its own sources, headers and flags, where one changed after it was compiled
+    package, build = folder / "wirelessfl", folder / "hatch_build.py"
+    sources = [build, *(one for end in ("c", "h") for one in package.rglob(f"*.{end}"))]
+    changed = max(one.stat().st_mtime for one in sources if one.exists())
+    compile_kernel = _compile_kernel_of(build)
     for source in package.rglob("kernel.c"):
         library = source.with_suffix(".bin")
         if library.exists() and library.stat().st_mtime > changed:
@@ -158,6 +161,16 @@ def _provide_kernels(folder: Path) -> None:
             raise click.ClickException(
                 f"{source.relative_to(folder)} is not compiled, without which speeds do not compare: {error}"
             ) from error
+
+
+def _compile_kernel_of(build: Path) -> Callable[[Path, Path], None]:
+    # A checkout compiles as its own build does
+    spec = spec_from_file_location("hatch_build_of_a_checkout", build)
+    if spec is None or spec.loader is None or not build.exists():
+        raise click.ClickException(f"{build.parent} has no {build.name}, which compiles its kernels")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return cast("Callable[[Path, Path], None]", module.compile_kernel)
 
 
 def measure_pairs(
