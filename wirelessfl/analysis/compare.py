@@ -21,7 +21,7 @@ from wirelessfl.summary import summarise
 from wirelessfl.summary.axes import XAxis, x_axis
 from wirelessfl.summary.overlay import Entry, Overlay, caption, run_columns
 from wirelessfl.summary.style import PAGE_IN, SUFFIXES
-from wirelessfl.trace import open_trace, trace_errors
+from wirelessfl.trace import open_trace, run_name, trace_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +220,7 @@ def run_names(recordings: Sequence[Recording]) -> list[str]:
 
 def run_titles(recordings: Sequence[Recording]) -> list[str]:
     """Headings of several runs: name and seed, or where these do not tell them apart the names that do."""
-    titles = [f"{run.attributes['name']}, seed {run.attributes['seed']}" for run in recordings]
+    titles = [f"{run_name(run.attributes)}, seed {run.attributes['seed']}" for run in recordings]
     names = run_names(recordings)
     return [title if titles.count(title) == 1 else name for title, name in zip(titles, names, strict=True)]
 
@@ -232,7 +232,7 @@ def _name(recording: Recording) -> RunName:
     except ScenarioError:  # of another version
         settings = {}
     folder = recording.path.parent if recording.path.name == "trace.h5" else recording.path
-    return RunName(str(attributes["name"]), int(attributes["seed"]), settings, folder)
+    return RunName(run_name(attributes), int(attributes["seed"]), settings, folder)
 
 
 def _run(recording: Recording, name: str) -> Compared:

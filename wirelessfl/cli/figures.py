@@ -68,10 +68,10 @@ def _name(path: Path) -> str:
         from wirelessfl.study.result import open_study
 
         return open_study(path).name
-    from wirelessfl.trace import read_attributes
+    from wirelessfl.trace import read_attributes, run_name
 
     attributes = read_attributes(_trace(path))
-    return f"{attributes['name']}-{attributes['seed']}"
+    return f"{run_name(attributes)}-{attributes['seed']}"
 
 
 def _is_study(path: Path) -> bool:

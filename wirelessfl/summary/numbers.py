@@ -18,7 +18,7 @@ from wirelessfl.scenario.modulation import WaveformModulation
 from wirelessfl.scenario.power_control import Cotaf, Gbma, RisFl
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary.texts import OF_CLIENTS, PERSONAL
-from wirelessfl.trace import AnyRoot
+from wirelessfl.trace import AnyRoot, run_name
 
 # Test accuracies at which time and energy are reported, beside the best accuracy.
 _MILESTONES = (0.5, 0.8, 0.9)
@@ -214,7 +214,7 @@ def summarise(trace: AnyRoot, why_different: list[str]) -> dict[str, Any]:
     columns = {str(name): trace[name].values for name in trace.data_vars if trace[name].dims == ("round",)}
     accuracy, diverged = columns["test_accuracy"], divergence(trace)
     return {
-        "name": attributes["name"],
+        "name": run_name(attributes),
         "seed": int(attributes["seed"]),
         "status": attributes["status"],
         "rounds": len(accuracy),

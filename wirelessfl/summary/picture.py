@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wirelessfl.summary.drawing import drawing, legend_inside, log_scale, show_rounds, whole_numbers
 from wirelessfl.summary.gains import gain_label, in_decibels, magnitudes
 from wirelessfl.summary.style import GREY, PAGE_IN, ROLES
-from wirelessfl.trace import AnyRoot, axis_label, axis_scale
+from wirelessfl.trace import AnyRoot, axis_label, axis_scale, run_name
 
 _TWO_COLUMNS_IN = 5.0
 _PANEL_IN = {1: 1.1, 2: 1.4}
@@ -51,7 +51,7 @@ def draw_summary(trace: AnyRoot, path: Path, width_in: float = PAGE_IN) -> None:
 def run_title(trace: AnyRoot) -> str:
     """Name and seed of a run, and its status unless it is complete."""
     ended = "" if trace.attrs["status"] == "complete" else f" ({trace.attrs['status']})"
-    return f"{trace.attrs['name']}, seed {trace.attrs['seed']}{ended}"
+    return f"{run_name(trace.attrs)}, seed {trace.attrs['seed']}{ended}"
 
 
 def epsilon_curves(trace: AnyRoot, published: str, accounted: str) -> Iterator[tuple[Values, str, str]]:

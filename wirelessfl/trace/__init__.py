@@ -1,5 +1,6 @@
 """The trace: what a run leaves on disk, round by round, and how it is read back."""
 
+from wirelessfl.trace.attributes import run_name
 from wirelessfl.trace.checkpoint import (
     CheckpointWriter,
     State,
@@ -120,6 +121,7 @@ __all__ = [
     "reference_markdown",
     "refuse_irregular",
     "round_labels",
+    "run_name",
     "save_checkpoint",
     "scenario_digest",
     "source_attributes",

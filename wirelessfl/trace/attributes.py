@@ -1,5 +1,8 @@
 """Attributes of the root group of a trace: identity, scenario, plan and provenance of a run."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from wirelessfl.trace.layout import STATUSES, Attribute
 
 ATTRIBUTES = (
@@ -78,3 +81,8 @@ ATTRIBUTES = (
     ),
 )
 """Attributes of the root group, in the order of the reference."""
+
+
+def run_name(attributes: Mapping[Any, Any]) -> str:
+    """Name of the scenario of a run, by the attributes of its trace; ``unnamed`` where a trace has none."""
+    return str(attributes.get("name", "unnamed"))

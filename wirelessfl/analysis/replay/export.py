@@ -26,6 +26,7 @@ from wirelessfl.trace import (
     Status,
     has_group,
     read_group,
+    run_name,
     trace_errors,
 )
 
@@ -192,7 +193,7 @@ def timeline(recording: Recording) -> dict[str, Any]:
         f"--export chrome: {recording.path} holds no events of these rounds; allowed: a run with trace.events: true",
         InputError,
     )
-    title = f"{recording.dataset.attrs['name']}, seed {recording.dataset.attrs['seed']}"
+    title = f"{run_name(recording.dataset.attrs)}, seed {recording.dataset.attrs['seed']}"
     lanes = map(_lane, np.unique(events["node"].values).tolist())
     names = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": title}},
