@@ -148,9 +148,9 @@ def checkout(commit: str) -> Iterator[Path]:
 def _provide_kernels(folder: Path) -> None:
     # Those that the checkout has, of its own sources, headers and flags, where one changed after it was compiled
     package, build = folder / "wirelessfl", folder / "hatch_build.py"
-    sources = [build, *(one for end in ("c", "h") for one in package.rglob(f"*.{end}"))]
-    changed = max(one.stat().st_mtime for one in sources if one.exists())
     compile_kernel = _compile_kernel_of(build)
+    sources = [build, *(one for end in ("c", "h") for one in package.rglob(f"*.{end}"))]
+    changed = max(one.stat().st_mtime for one in sources)
     for source in package.rglob("kernel.c"):
         library = source.with_suffix(".bin")
         if library.exists() and library.stat().st_mtime > changed:

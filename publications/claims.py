@@ -66,10 +66,6 @@ class Verdict:
         return replace(self, outcome=Outcome.UNDECIDED, reason=f"{why}; at it: {self.reason}", remark=remark)
 
 
-OURS = "ours"
-"""Begins the source of a claim that the paper does not make."""
-
-
 @dataclass(frozen=True)
 class Claim:
     """A claim of a paper, or of the privacy accounting about it.
@@ -89,7 +85,7 @@ class Claim:
     @property
     def is_ours(self) -> bool:
         """Whether it is a claim about the paper, which the paper itself does not make."""
-        return self.source.startswith(OURS)
+        return self.source.startswith("ours")
 
 
 @dataclass(frozen=True)

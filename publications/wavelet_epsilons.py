@@ -23,13 +23,16 @@ def _stated_epsilons(tables: Tables) -> Verdict:
     """The least ε of the stated rounds and epochs, which depends on how many rounds a client takes part in."""
     stated = EPSILONS["mnist"]
     few = most_affordable_rounds(stated)
-    parts = [_least_over_stated(stated, rounds) for rounds in dict.fromkeys((ROUNDS, few)) if rounds]
-    told = {
-        rounds: ", ".join(f"{least_epsilon(float(sigma), share=rounds / ROUNDS):.3g}" for sigma in stated)
+    least = {
+        rounds: {sigma: least_epsilon(float(sigma), share=rounds / ROUNDS) for sigma in stated}
         for rounds in (ROUNDS, few)
         if rounds
     }
-    numbers = "; ".join(f"in {rounds} of {ROUNDS} rounds: {words}" for rounds, words in told.items())
+    parts = [_over_stated(stated, rounds, found) for rounds, found in least.items()]
+    numbers = "; ".join(
+        f"in {rounds} of {ROUNDS} rounds: {', '.join(f'{one:.3g}' for one in found.values())}"
+        for rounds, found in least.items()
+    )
     outcome = {0: Outcome.CONTRADICTED, ROUNDS: Outcome.CONFIRMED}.get(few, Outcome.UNDECIDED)
     return Verdict(
         outcome,
@@ -44,9 +47,9 @@ def _stated_epsilons(tables: Tables) -> Verdict:
     )
 
 
-def _least_over_stated(stated: Mapping[str, float], rounds: int) -> Effect:
-    """The quotient at the σ where it is largest."""
-    over = {sigma: least_epsilon(float(sigma), share=rounds / ROUNDS) / one for sigma, one in stated.items()}
+def _over_stated(stated: Mapping[str, float], rounds: int, least: Mapping[str, float]) -> Effect:
+    """The quotient of the least and the stated ε at the σ where it is largest."""
+    over = {sigma: least[sigma] / one for sigma, one in stated.items()}
     worst = max(over, key=lambda sigma: over[sigma])
     return ratio(over[worst], f"{rounds} of {ROUNDS} rounds, least over stated ε at σ = {worst}")
 
