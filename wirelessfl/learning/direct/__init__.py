@@ -37,6 +37,7 @@ VECTOR = 16
 
 _CACHE = 2**17  # numbers
 _POSITIONS = 128  # that are enough at once
+_PIECE = 64  # products, see the kernel
 # Of the first cache the bytes in a line, the sets of lines, and the lines in a set, of which some processors have 12
 _LINE, _SETS, _WAYS = 64, 64, 8
 # Bytes over which the pixels of an image lie, from which on a copy was faster on an AMD of family 25: 1.2 to 1.8 times
@@ -138,7 +139,7 @@ class DirectSums:
             *(images.stride(0), channels * images.stride(1), *images.stride()[1:]),
         )
         offsets = 2 * (positions + taps) + max(taps, filters)  # each takes as much as two numbers
-        packed = 2 * VECTOR * min(self.longest, positions) if packs else 0
+        packed = 2 * VECTOR * (_PIECE + taps) if packs else 0
         room = images.new_empty(2 * offsets + some_clients * (taps * filters + copied) + packed + 3 * VECTOR)
         return (ctypes.c_int64 * len(plan))(*plan), room
 

@@ -8,7 +8,10 @@
 
 #include "../../kernels/processors.h"
 
-#define MANY 32 /* rows for which a copy of what they are multiplied by pays */
+#define PIECE 64
+#define AHEAD 32
+
+typedef enum { PUT, ADDED, BEGUN } mode; /* of a sum: in the place of what is there, added to it, or begun with it */
 
 /* Where images (samples, clients, channels, height, width) lie: how many numbers neighbours along each axis are apart. */
 typedef struct {
@@ -40,7 +43,7 @@ typedef struct {
  * `pixels` is where a kernel begins at each position of some samples, `taps` where its numbers are from there on, in the order
  * (high, wide, channels), with so many `lanes` for the channels; `outputs` is where the outputs are, and `rows` where those of a
  * product. Kernels are in panels of so many filters, `order` is where the numbers (channels, high, wide) of a filter are in them.
- * `packed` is room for a panel of the derivatives by the outputs, as many as are in a running sum. */
+ * `packed` is room for PIECE rows of a panel of the derivatives by the outputs, and for a panel of those by the kernels. */
 typedef struct {
     int64_t positions, places, lanes, kernel, panel, in_place;
     steps images;
@@ -65,16 +68,17 @@ static tables tables_in(const convolution *of, int64_t lanes, int64_t widest, vo
     at.room = aligned((float *)(at.rows + larger(taps, of->filters)));
     at.kernels = aligned(at.room + (at.in_place ? 0 : of->some_clients * of->some_samples * image));
     at.packed = aligned(at.kernels + of->some_clients * at.kernel);
-    for (int64_t position = 0; position < positions; position++) {
-        const int64_t row = position % at.positions / of->columns * of->down, column = position % of->columns * of->right;
-        at.pixels[position] = position / at.positions * at.images.sample + row * at.images.row + column * at.images.column;
-        at.outputs[position] = position * of->clients * of->filters;
-    }
-    for (int64_t tap = 0; tap < taps; tap++) {
-        const int64_t row = tap / lanes / of->wide * of->below, column = tap / lanes % of->wide * of->next;
-        at.taps[tap] = row * at.images.row + column * at.images.column + tap % lanes * at.images.channel;
-        at.order[tap % lanes * at.places + tap / lanes] = tap * at.panel;
-    }
+    int64_t *pixel = at.pixels, *output = at.outputs, *along = at.taps;
+    for (int64_t sample = 0; sample < of->some_samples; sample++)
+        for (int64_t row = 0; row < of->rows; row++)
+            for (int64_t column = 0; column < of->columns; column++)
+                *pixel++ = sample * at.images.sample + row * of->down * at.images.row + column * of->right * at.images.column;
+    for (int64_t position = 0; position < positions; position++) *output++ = position * of->clients * of->filters;
+    for (int64_t row = 0; row < of->high; row++)
+        for (int64_t column = 0; column < of->wide; column++)
+            for (int64_t lane = 0; lane < lanes; lane++)
+                *along++ = row * of->below * at.images.row + column * of->next * at.images.column + lane * at.images.channel;
+    for (int64_t tap = 0; tap < taps; tap++) at.order[tap % lanes * at.places + tap / lanes] = tap * at.panel;
     if (of->above || of->beside)
         for (float *number = at.room; number < at.kernels; number++) *number = 0;
     return at;

@@ -4,8 +4,8 @@
 
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
  * `width` numbers apart, put at out + to[row] with `biases` if there are any; from `filled` on right is 0. Of two vectors the
- * second is `beside` numbers behind the first, in the sum `apart`. In `packed`, if there is one, there is room for the right of a
- * running sum. */
+ * second is `beside` numbers behind the first, in the sum `apart`. In `packed`, if there is one, there is room for PIECE rows of
+ * the right, and behind it for what is put at `to`. */
 typedef struct {
     int64_t rows, depth, filled;
     const float *left;
@@ -19,15 +19,19 @@ typedef struct {
     float *packed;
 } NAMED(product);
 
-/* One running sum of its rows from `first` on, `rows` at most, of `across` vectors; added to what is there, or put there. */
-FUNCTION void NAMED(sum_block)(const int rows, const int across, const int adds, int64_t first, const NAMED(product) *of) {
+/* One running sum of its rows from `first` on, `rows` at most, of `across` vectors: put there, added to what is there, or begun
+ * with it. */
+FUNCTION void NAMED(sum_block)(const int rows, const int across, const mode how, int64_t first, const NAMED(product) *of) {
     vector sums[ROWS][2];
     const float *row_of[ROWS], *right = of->right;
     const int64_t count = of->rows - first, *along = of->along;
+    const int64_t apart = of->apart, *to = of->to + first; /* not in the loops: for all that is known, a store might change them */
+    float *const out = of->out;
     for (int row = 0; row < rows; row++) {
         row_of[row] = of->left + of->down[first + smaller(row, count - 1)]; /* the last row again where there are no more */
         __asm__("" : "+r"(row_of[row])); /* each a register of its own: offsets from `left` would not all find one */
-        for (int n = 0; n < across; n++) sums[row][n] = ALL(0);
+        for (int n = 0; n < across; n++)
+            sums[row][n] = how == BEGUN ? LOAD(out + to[smaller(row, count - 1)] + n * apart) : ALL(0);
     }
     for (int64_t k = 0; k < of->depth; k++, right += of->width) {
         const int64_t at = along[k];
@@ -38,44 +42,61 @@ FUNCTION void NAMED(sum_block)(const int rows, const int across, const int adds,
             for (int n = 0; n < across; n++) sums[row][n] = MULTIPLY_ADD(value, numbers[n], sums[row][n]);
         }
     }
-    const int64_t apart = of->apart, *to = of->to + first; /* not in the loop: for all that is known, it might store there */
-    float *const out = of->out;
     const float *biases = of->biases;
     for (int row = 0; row < rows; row++)
         if (row < count)
             for (int n = 0; n < across; n++) {
                 float *place = out + to[row] + n * apart;
-                if (adds) STORE(place, LOAD(place) + sums[row][n]);
+                if (how == ADDED) STORE(place, LOAD(place) + sums[row][n]);
                 else STORE(place, biases ? sums[row][n] + LOAD(biases + n * VECTOR) : sums[row][n]);
             }
 }
 
 /* Functions of their own: in one with much else the compiler has no registers left for the loop. */
-#define ALL_ROWS(name, across, adds)                                                                    \
+#define ALL_ROWS(name, across, how)                                                                     \
     ALONE void NAMED(name)(const NAMED(product) *of) {                                                  \
         int64_t row = 0;                                                                                \
-        for (; row + ROWS / 2 < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, adds, row, of);   \
-        if (row < of->rows) NAMED(sum_block)(ROWS / 2, across, adds, row, of);                          \
+        for (; row + ROWS / 2 < of->rows; row += ROWS) NAMED(sum_block)(ROWS, across, how, row, of);    \
+        if (row < of->rows) NAMED(sum_block)(ROWS / 2, across, how, row, of);                           \
     }
-ALL_ROWS(put_one, 1, 0)
-ALL_ROWS(put_two, 2, 0)
-ALL_ROWS(add_one, 1, 1)
-ALL_ROWS(add_two, 2, 1)
+ALL_ROWS(put_one, 1, PUT)
+ALL_ROWS(put_two, 2, PUT)
+ALL_ROWS(add_one, 1, ADDED)
+ALL_ROWS(add_two, 2, ADDED)
+ALL_ROWS(go_on_one, 1, BEGUN)
+ALL_ROWS(go_on_two, 2, BEGUN)
 #undef ALL_ROWS
 
-/* The right of a running sum side by side: its rows, far apart, would drive each other from the cache. */
-FUNCTION void NAMED(pack)(const int across, NAMED(product) *of) {
-    for (int64_t k = 0; k < of->depth; k++)
-        for (int n = 0; n < across; n++)
-            STORE(of->packed + (k * across + n) * VECTOR, LOAD(of->right + k * of->width + n * of->beside));
-    of->right = of->packed, of->width = across * VECTOR, of->beside = VECTOR;
+FUNCTION void NAMED(sum_rows)(mode how, const int across, const NAMED(product) *of) {
+    switch (how) {
+    case PUT: across == 1 ? NAMED(put_one)(of) : NAMED(put_two)(of); break;
+    case ADDED: across == 1 ? NAMED(add_one)(of) : NAMED(add_two)(of); break;
+    case BEGUN: across == 1 ? NAMED(go_on_one)(of) : NAMED(go_on_two)(of);
+    }
 }
 
-/* One running sum, of all rows. */
-FUNCTION void NAMED(sum_running)(const int adds, const int across, NAMED(product) of) {
-    if (of.packed) NAMED(pack)(across, &of);
-    if (across == 1) adds ? NAMED(add_one)(&of) : NAMED(put_one)(&of);
-    else adds ? NAMED(add_two)(&of) : NAMED(put_two)(&of);
+/* One running sum, of all rows, piece by piece: what they are multiplied by is copied side by side and stays in the first cache
+ * for all of them. */
+FUNCTION void NAMED(sum_pieces)(int adds, const int across, NAMED(product) of) {
+    NAMED(product) piece = of;
+    piece.right = of.packed, piece.width = across * VECTOR, piece.beside = VECTOR;
+    if (adds) piece.out = of.packed + PIECE * across * VECTOR; /* begun there, and added to what was there at the end */
+    for (int64_t first = 0; first == 0 || first < of.depth; first += PIECE) {
+        piece.depth = smaller(PIECE, of.depth - first);
+        for (int64_t k = 0; k < piece.depth; k++)
+            for (int n = 0; n < across; n++) {
+                const float *from = of.right + (first + k) * of.width + n * of.beside;
+                __builtin_prefetch(from + AHEAD * of.width);
+                STORE(of.packed + (k * across + n) * VECTOR, LOAD(from));
+            }
+        NAMED(sum_rows)(first ? BEGUN : PUT, across, &piece);
+        piece.along += PIECE;
+    }
+    for (int64_t row = 0; adds && row < of.rows; row++)
+        for (int n = 0; n < across; n++) {
+            float *place = of.out + of.to[row] + n * of.apart;
+            STORE(place, LOAD(place) + LOAD(piece.out + of.to[row] + n * of.apart));
+        }
 }
 
 /* All running sums, one after the other; added to what is there, or put there. What is 0 counts for their lengths only. */
@@ -83,7 +104,9 @@ FUNCTION void NAMED(sum)(int adds, const int across, int64_t longest, NAMED(prod
     for (int64_t left = of.depth, length; left; left -= length, adds = 1) {
         length = running(left, longest);
         of.depth = smaller(length, of.filled);
-        if (of.depth || !adds) NAMED(sum_running)(adds, across, of);
+        if (!of.depth && adds) break;
+        if (of.packed) NAMED(sum_pieces)(adds, across, of);
+        else NAMED(sum_rows)(adds ? ADDED : PUT, across, &of);
         of.along += length, of.right += length * of.width, of.filled -= of.depth;
     }
 }
@@ -174,7 +197,7 @@ ALONE void NAMED(by_kernels)(const convolution *of, const float *from, const flo
                     .rows = taps, .depth = some.samples * at.positions, .filled = present * at.positions,
                     .left = images + client * at.images.client, .down = at.taps, .along = at.pixels,
                     .right = deltas + outputs_of(of, some, client) + filter, .width = of->clients * of->filters,
-                    .out = panels + filter * taps, .to = at.rows, .packed = taps < MANY ? 0 : at.packed});
+                    .out = panels + filter * taps, .to = at.rows, .packed = at.packed});
             NAMED(kernels_out)(of, &at, panels, sums);
         }
     }
