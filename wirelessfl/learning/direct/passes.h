@@ -1,5 +1,7 @@
 /* Direct sums of one kind of processor; the including file has defined its vectors, see there. */
 
+#include "../../kernels/transposition.h"
+
 #define ROWS (REGISTERS < 32 ? 6 : 8) /* of two vectors in the registers; the general registers hold no more than 8 pointers */
 
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
@@ -141,24 +143,6 @@ ALONE void NAMED(convolve)(const convolution *of, const float *from, const float
             for (int64_t absent = positions; absent < some.samples * at.positions; absent++)
                 NAMED(zeros)(outputs + at.outputs[absent], of->filters);
         }
-    }
-}
-
-/* Rows of eight numbers as columns: pairs of numbers, pairs of these, then halves. */
-FUNCTION void NAMED(transpose)(__m256 rows[8]) {
-    __m256 pairs[8], fours[8];
-    for (int at = 0; at < 8; at += 2) {
-        pairs[at] = _mm256_unpacklo_ps(rows[at], rows[at + 1]);
-        pairs[at + 1] = _mm256_unpackhi_ps(rows[at], rows[at + 1]);
-    }
-    for (int at = 0; at < 8; at += 4)
-        for (int half = 0; half < 2; half++) {
-            fours[at + 2 * half] = _mm256_shuffle_ps(pairs[at + half], pairs[at + half + 2], _MM_SHUFFLE(1, 0, 1, 0));
-            fours[at + 2 * half + 1] = _mm256_shuffle_ps(pairs[at + half], pairs[at + half + 2], _MM_SHUFFLE(3, 2, 3, 2));
-        }
-    for (int at = 0; at < 4; at++) {
-        rows[at] = _mm256_permute2f128_ps(fours[at], fours[at + 4], 0x20);
-        rows[at + 4] = _mm256_permute2f128_ps(fours[at], fours[at + 4], 0x31);
     }
 }
 

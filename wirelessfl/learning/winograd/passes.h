@@ -1,5 +1,7 @@
 /* Convolutions of one kind of processor; the including file has defined its vectors, see there. */
 
+#include "../../kernels/transposition.h"
+
 #define WIDEST (REGISTERS / 8) /* vectors beside each other in a product: ROWS of them stay in the registers */
 #define TRANSFORM(name) FUNCTION void NAMED(name)
 #include "transforms.h"
@@ -96,17 +98,33 @@ FUNCTION void NAMED(tiles_out)(const int r, const images *of, float *numbers, ti
     }
 }
 
+/* Rows (rows, columns) as columns `apart`; rows, a multiple of 8, are `row` numbers apart. */
+FUNCTION void NAMED(as_columns)(const float *from, int64_t row, int64_t rows, int64_t columns, float *to, int64_t apart) {
+    const int64_t whole = columns / 8 * 8;
+    for (int64_t first = 0; first < rows; first += 8) {
+        const float *numbers = from + first * row;
+        for (int64_t column = 0; column < whole; column += 8) {
+            __m256 eight[8];
+            for (int at = 0; at < 8; at++) eight[at] = _mm256_loadu_ps(numbers + at * row + column);
+            NAMED(transpose)(eight);
+            for (int at = 0; at < 8; at++) _mm256_storeu_ps(to + (column + at) * apart + first, eight[at]);
+        }
+        for (int64_t column = whole; column < columns; column++)
+            for (int at = 0; at < 8; at++) to[column * apart + first + at] = numbers[at * row + column];
+    }
+}
+
 /* Planes (36, inputs, outputs) of the kernels between all inputs and `outputs` outputs. */
 FUNCTION void NAMED(kernels_in)(const int r, const kernels *at, const float *numbers, int64_t outputs, float *by_place,
                                 float *planes, int64_t plane) {
-    const int64_t places = r * r, last = at->turned ? places - 1 : 0, next = at->turned ? -1 : 1;
+    const int64_t places = r * r;
     for (int64_t first = 0; first < at->inputs; first += GROUP) {
-        for (int64_t output = 0; output < outputs; output++)
-            for (int64_t input = 0; input < GROUP; input++) {
-                const float *kernel = numbers + (first + input) * at->input + output * at->output + last;
-                for (int64_t place = 0; place < places; place++)
-                    by_place[(input * places + place) * outputs + output] = kernel[place * next];
-            }
+        const float *kernel = numbers + first * at->input;
+        if (at->turned) /* kernels of an input lie side by side, and their places from the last to the first */
+            for (int64_t input = 0; input < GROUP; input++)
+                NAMED(as_columns)(kernel + input * at->input, at->output, outputs, places,
+                                  by_place + (input * places + places - 1) * outputs, -outputs);
+        else NAMED(as_columns)(kernel, at->output, outputs, GROUP * places, by_place, outputs);
         for (int64_t input = 0; input < GROUP; input++)
             for (int64_t output = 0; output < outputs; output += VECTOR) {
                 vector from[25], half[30], to[36];
@@ -135,12 +153,7 @@ FUNCTION void NAMED(kernels_out)(const int r, const kernels *at, float *numbers,
                 for (int64_t place = 0; place < places; place++)
                     STORE(by_place + (input * places + place) * outputs + output, to[place]);
             }
-        for (int64_t output = 0; output < outputs; output++)
-            for (int64_t input = 0; input < GROUP; input++) {
-                float *kernel = numbers + (first + input) * at->input + output * at->output;
-                for (int64_t place = 0; place < places; place++)
-                    kernel[place] = by_place[(input * places + place) * outputs + output];
-            }
+        NAMED(as_columns)(by_place, outputs, GROUP * places, outputs, numbers + first * at->input, at->output);
     }
 }
 
