@@ -1,6 +1,6 @@
 """From a module to a program, where all its layers are known."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
@@ -41,7 +41,7 @@ def compile_program(model: FlatModel) -> Program | None:
         if type(module) in _SPATIAL and sample.ndim == 4 and not as_images:
             steps.append(Step(spatial.ToImages(arranges=type(module) is not nn.Conv2d), ()))
             as_images = True
-        layer = _layer(module, sample.shape[1], as_images)
+        layer = _layer(module, sample.shape[1:], as_images)
         if layer is None:
             return None
         if layer is layers.RELU and steps and steps[-1].slots:
@@ -87,23 +87,23 @@ def _sequence(module: nn.Module) -> Iterator[nn.Module]:
         yield module
 
 
-def _layer(module: nn.Module, channels: int, as_images: bool) -> Layer | TrainedLayer | None:
+def _layer(module: nn.Module, shape: Sequence[int], as_images: bool) -> Layer | TrainedLayer | None:
     """The stacked layer for ``module``, matched by exact type: a subclass may compute anything.
 
     Args:
         module: Of the sequence.
-        channels: The first dimension of a sample that it receives.
+        shape: Of a sample that it receives.
         as_images: Whether samples are in the layout of ``spatial``.
     """
     kind = type(module)
     if module._forward_hooks or module._forward_pre_hooks:
         return None
     if kind is nn.Flatten:
-        return _flatten(module, channels if as_images else None)
+        return _flatten(module, shape[0] if as_images else None)
     if kind not in _ELEMENTWISE and (kind in _SPATIAL) != as_images:
         return None
     make = (_ELEMENTWISE | _SPATIAL | _DENSE).get(kind)
-    return None if make is None else make(module)
+    return None if make is None else make(module, shape)
 
 
 def _flatten(module: Any, channels: int | None) -> Layer | None:
@@ -115,7 +115,7 @@ def _pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def _conv2d(module: nn.Conv2d) -> Layer | None:
+def _conv2d(module: nn.Conv2d, shape: Sequence[int]) -> Layer | None:
     if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
         return None
     return Conv2d(
@@ -126,7 +126,7 @@ def _conv2d(module: nn.Conv2d) -> Layer | None:
     )
 
 
-def _max_pool(module: nn.MaxPool2d) -> Layer | None:
+def _max_pool(module: nn.MaxPool2d, shape: Sequence[int]) -> Layer | None:
     if module.return_indices:
         return None
     pairs = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding), _pair(module.dilation)
@@ -134,7 +134,7 @@ def _max_pool(module: nn.MaxPool2d) -> Layer | None:
     return pool if module.ceil_mode else Pool(Maxima, KernelGeometry(*pairs), pool)
 
 
-def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
+def _avg_pool(module: nn.AvgPool2d, shape: Sequence[int]) -> Layer | None:
     pairs = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding)
     settings: dict[str, Any] = dict(zip(("kernel_size", "stride", "padding"), pairs, strict=True))
     settings |= {"ceil_mode": module.ceil_mode, "count_include_pad": module.count_include_pad}
@@ -146,24 +146,31 @@ def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
     return Pool(Means, KernelGeometry(*pairs, dilation=(1, 1)), pool) if of_all_places else pool
 
 
-def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:
+def _adaptive_pool(module: nn.AdaptiveAvgPool2d, shape: Sequence[int]) -> Layer | None:
+    # Where the sides of the image are multiples of those of the output, its windows are alike and do not overlap
     size = _pair(module.output_size)
+    if None in size:
+        return None
     means = partial(functional.adaptive_avg_pool2d, output_size=size)
-    return None if None in size else MeanPool(means, aten._adaptive_avg_pool2d_backward)
+    pool = MeanPool(means, aten._adaptive_avg_pool2d_backward)
+    if any(side % windows for side, windows in zip(shape[1:], size, strict=True)):
+        return pool
+    window = shape[1] // size[0], shape[2] // size[1]
+    return Pool(Means, KernelGeometry(window, window, (0, 0), (1, 1)), pool)
 
 
-_Makers: TypeAlias = dict[type[nn.Module], Callable[[Any], Layer | None]]
+_Makers: TypeAlias = dict[type[nn.Module], Callable[[Any, Sequence[int]], Layer | None]]
 
 _ELEMENTWISE: _Makers = {
-    nn.ReLU: lambda module: layers.RELU,
-    nn.Tanh: lambda module: layers.TANH,
-    TemperedSigmoid: lambda module: layers.TemperedSigmoid(module.scale, module.temperature, module.offset),
+    nn.ReLU: lambda module, shape: layers.RELU,
+    nn.Tanh: lambda module, shape: layers.TANH,
+    TemperedSigmoid: lambda module, shape: layers.TemperedSigmoid(module.scale, module.temperature, module.offset),
 }
-_DENSE: _Makers = {nn.Linear: lambda module: layers.Linear(module.bias is not None)}
+_DENSE: _Makers = {nn.Linear: lambda module, shape: layers.Linear(module.bias is not None)}
 _SPATIAL: _Makers = {
     nn.Conv2d: _conv2d,
     nn.MaxPool2d: _max_pool,
     nn.AvgPool2d: _avg_pool,
     nn.AdaptiveAvgPool2d: _adaptive_pool,
-    nn.GroupNorm: lambda module: spatial.GroupNorm(module.num_groups, module.eps) if module.affine else None,
+    nn.GroupNorm: lambda module, shape: spatial.GroupNorm(module.num_groups, module.eps) if module.affine else None,
 }
