@@ -9,7 +9,6 @@ from torch import Tensor
 Pieces: TypeAlias = Sequence[tuple[Tensor, Tensor | None]]
 Formed = TypeVar("Formed")
 
-_CACHED = 2**18  # numbers that the cache of a core holds between two passes
 _ELSEWHERE = 2**30  # bytes, not measured: of a GPU's memory little, and its launches are few
 
 
@@ -122,6 +121,4 @@ def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> 
     elif decay == 1:
         into.addcdiv_(value, each)
     else:
-        rows = max(1, _CACHED // into.shape[1]) if into.device.type == "cpu" else len(into)
-        for own, some, its in zip(into.split(rows), value.split(rows), each.split(rows), strict=True):
-            own.mul_(decay).addcdiv_(some, its)
+        into.mul_(decay).addcdiv_(value, each)

@@ -8,8 +8,8 @@
 
 #include "../../kernels/processors.h"
 
-#define PIECE 64
-#define AHEAD 32
+#define PIECE 64 /* products for which what all rows are multiplied by stays in the first cache */
+#define AHEAD 32 /* rows of it that are asked for before they are copied */
 
 typedef enum { PUT, ADDED, BEGUN } mode; /* of a sum: in the place of what is there, added to it, or begun with it */
 
