@@ -34,7 +34,7 @@ SHORT = 64
 """Terms of a sum up to which the kernel multiplies everywhere; where MKL is slow, all that the kernel takes."""
 
 SHORT_OF_LARGE = 104
-"""The same in a matrix of so many numbers that it stays in no cache, `LARGE` at least, of which MKL writes few at a time."""
+"""The same in a matrix of `LARGE` numbers at least, which stays in no cache: MKL writes few of them at a time."""
 
 LARGE = 2**20
 """Measured on an Intel Xeon with AMX; from 65 terms on the kernel was 1.2 to 2.4 times as fast, to the same bits."""
