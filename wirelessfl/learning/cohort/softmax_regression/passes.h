@@ -58,15 +58,18 @@ FUNCTION void NAMED(add_lanes)(const int rows, const int classes, const int whol
     }
 }
 
-/* Logits without bias of `rows` samples, for some classes of all. */
-FUNCTION void NAMED(multiply)(const int rows, const int classes, const float *const *samples, const float *weights, int64_t features,
-                              float *logits, int64_t all) {
+/* Logits without bias of `rows` samples, for some classes of all; those `ahead` are asked for from memory meanwhile. */
+FUNCTION void NAMED(multiply)(const int rows, const int classes, const float *const *samples, const float *const *ahead,
+                              const float *weights, int64_t features, float *logits, int64_t all) {
     vector sums[CLASSES][TOGETHER][PARTS];
     for (int class = 0; class < classes; class++)
         for (int row = 0; row < TOGETHER; row++)
             for (int part = 0; part < PARTS; part++) sums[class][row][part] = ALL(0);
     int64_t at = 0;
-    for (; at + LANES <= features; at += LANES) NAMED(add_lanes)(rows, classes, 1, samples, weights, features, at, LANES, sums);
+    for (; at + LANES <= features; at += LANES) {
+        for (int row = 0; row < rows; row++) __builtin_prefetch(ahead[row] + at);
+        NAMED(add_lanes)(rows, classes, 1, samples, weights, features, at, LANES, sums);
+    }
     if (at < features) NAMED(add_lanes)(rows, classes, 0, samples, weights, features, at, features - at, sums);
     for (int class = 0; class < classes; class++) {
         float found[TOGETHER];
@@ -76,9 +79,10 @@ FUNCTION void NAMED(multiply)(const int rows, const int classes, const float *co
 }
 
 /* Functions of their own, here and below: in one with much else the compiler has no registers left for the loop. */
-#define FOR_SIZE(name, rows, classes)                                                                                         \
-    ALONE void NAMED(name)(const float *const *samples, const float *weights, int64_t features, float *logits, int64_t all) { \
-        NAMED(multiply)(rows, classes, samples, weights, features, logits, all);                                              \
+#define FOR_SIZE(name, rows, classes)                                                                                   \
+    ALONE void NAMED(name)(const float *const *samples, const float *const *ahead, const float *weights,                \
+                           int64_t features, float *logits, int64_t all) {                                              \
+        NAMED(multiply)(rows, classes, samples, ahead, weights, features, logits, all);                                 \
     }
 FOR_SIZE(multiply_piece, TOGETHER, CLASSES)
 FOR_SIZE(multiply_one_class, TOGETHER, 1)
@@ -92,15 +96,15 @@ FUNCTION void NAMED(form_logits)(const regression *of, const tables *at, const f
     for (int64_t last = count; last % TOGETHER; last++) at->samples[last] = at->samples[count - 1];
     for (int64_t row = 0; row < count; row += TOGETHER) {
         const int is_one = row + 1 == count;
-        const float *const *samples = at->samples + row;
+        const float *const *samples = at->samples + row, *const *ahead = samples + (row + TOGETHER < count ? TOGETHER : 0);
         for (int64_t class = 0, classes; class < all; class += classes) {
             classes = all - class < CLASSES ? 1 : CLASSES;
             const float *weights = model + class * features;
             float *logits = at->logits + row * all + class;
-            if (!is_one && classes > 1) NAMED(multiply_piece)(samples, weights, features, logits, all);
-            else if (!is_one) NAMED(multiply_one_class)(samples, weights, features, logits, all);
-            else if (classes > 1) NAMED(multiply_one_sample)(samples, weights, features, logits, all);
-            else NAMED(multiply_one)(samples, weights, features, logits, all);
+            if (!is_one && classes > 1) NAMED(multiply_piece)(samples, ahead, weights, features, logits, all);
+            else if (!is_one) NAMED(multiply_one_class)(samples, ahead, weights, features, logits, all);
+            else if (classes > 1) NAMED(multiply_one_sample)(samples, ahead, weights, features, logits, all);
+            else NAMED(multiply_one)(samples, ahead, weights, features, logits, all);
         }
     }
     const float *biases = model + all * features;
