@@ -21,7 +21,7 @@ from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
 from wirelessfl.summary.figure_process import figure_process
 from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
-from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, trust_trace
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, file_state, open_trace, trust_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -247,7 +247,7 @@ def record_run(
                 close("failed")
             raise
     if writer.written is not None:
-        trust_trace(writer.written)
+        trust_trace(file_state(writer.written))
 
 
 def _opened(simulation: Simulation, folder: RunFolder, scenario: Scenario) -> TraceWriter:

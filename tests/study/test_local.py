@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,7 @@ def test_messages_survive_the_pipe() -> None:
         Progress("a", 1, 2, float("inf")),
         Outcome("a", "failed", "wrong:\n  Ünicode"),
         Outcome("a", "complete", summary={"x": [1.5, None]}),
+        Outcome("a", "complete", summary={}, trace_state=(1, 2, 3, 4, 2**62)),
     ):
         line = local.encode(message)
         assert line.count(b"\n") == 1
@@ -78,6 +81,31 @@ def test_a_task_survives_the_pipe() -> None:
         line = local.encode(task)
         assert line.count(b"\n") == 1
         assert local.decode(line) == task
+
+
+def test_traces_of_own_workers_are_checked_only_where_another_file_took_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[Path] = []
+
+    def inspected(words: partial[str | None], size: int) -> str | None:
+        checked.append(words.args[0])
+        return words()
+
+    monkeypatch.setattr("wirelessfl.trace.opening.watched_from_any_thread", inspected)
+    plan, out = design(tmp_path, seeds=2), tmp_path / "out"
+    first, second = (out / "runs" / run.id / "trace.h5" for run in plan.runs)
+
+    def replace(message: Message) -> None:
+        if isinstance(message, Outcome) and message.run == plan.runs[1].id:
+            shutil.copy(second, tmp_path / "copy")
+            (tmp_path / "copy").replace(second)
+
+    study = run_study(plan, out, workers=1, threads=1, figures="none", on_message=replace)
+    assert len(study.complete) == 2 and checked == [second]
+    for trace in (first, second):
+        wfl.open_trace(trace).close()
+    assert checked == [second]
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from wirelessfl.child_process import start_child, taken_streams
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.outputs import writing
 from wirelessfl.study.task import GRACE_S, MAX_DEATHS, Message, Outcome, Progress, Task, Workers, run_task
+from wirelessfl.trace import trust_trace
 
 
 def available_cores() -> int:
@@ -91,6 +92,8 @@ class LocalWorkers(Workers):
         if isinstance(message, Outcome):
             worker.task = None
             self._feed()
+            if message.trace_state is not None:  # of this machine, written by a process of this study
+                trust_trace(message.trace_state)
         return message
 
     def _feed(self) -> None:

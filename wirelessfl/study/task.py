@@ -18,6 +18,7 @@ from wirelessfl import plugins
 from wirelessfl.errors import RunInterrupted, WirelessFLError, command_line_words, precondition
 from wirelessfl.inputs import Places
 from wirelessfl.outputs import STUDY_LOCK, lock_folder
+from wirelessfl.trace import FileState, trusted_state
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
@@ -130,12 +131,14 @@ class Outcome:
         status: complete, failed, or interrupted (and to be continued).
         error: Reason of a failure.
         summary: Content of its summary.json, if it is complete.
+        trace_state: Of the file of its trace, where the worker trusts it.
     """
 
     run: str
     status: RunEnd
     error: str | None = None
     summary: dict[str, Any] | None = None
+    trace_state: FileState | None = None
 
 
 Message = Progress | Outcome
@@ -202,7 +205,9 @@ def run_task(task: Task, report: Callable[[Progress], None], *, anew: bool = Fal
             return Outcome(task.run, "failed", plugins.refusal(error))
     except plugins.RAISED as error:
         return Outcome(task.run, "failed", plugins.failure(error) or _unexpected(error, folder))
-    return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))
+    return Outcome(
+        task.run, "complete", summary=json.loads(to_json(result.summary)), trace_state=trusted_state(result.trace)
+    )
 
 
 def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[FinishedRound], None]:

@@ -30,7 +30,16 @@ from wirelessfl.trace.layout import (
     Status,
     Variable,
 )
-from wirelessfl.trace.opening import inspect_file, opened_trace, opened_values, refuse_irregular, trust_trace
+from wirelessfl.trace.opening import (
+    FileState,
+    file_state,
+    inspect_file,
+    opened_trace,
+    opened_values,
+    refuse_irregular,
+    trust_trace,
+    trusted_state,
+)
 from wirelessfl.trace.reader import (
     at_slot_start,
     available_memory,
@@ -78,6 +87,7 @@ __all__ = [
     "EventBatch",
     "EventKind",
     "Events",
+    "FileState",
     "Role",
     "RoundRecord",
     "RunIdentity",
@@ -100,6 +110,7 @@ __all__ = [
     "continued_identity",
     "debugging",
     "failure_words",
+    "file_state",
     "gain_shape",
     "has_checkpoint",
     "has_group",
@@ -128,4 +139,5 @@ __all__ = [
     "sources_among",
     "trace_errors",
     "trust_trace",
+    "trusted_state",
 ]

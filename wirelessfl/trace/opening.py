@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import h5py
 from h5py import h5a, h5d, h5l, h5o, h5r, h5t, h5z
@@ -37,9 +38,12 @@ _LINKS = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "a link to another fi
 # The attribute by which a variable refers to its dimensions: the references that a netCDF-4 reader follows.
 _DIMENSIONS = b"DIMENSION_LIST"
 
-_MOST_REMEMBERED = 1024
+_MOST_REMEMBERED = 2**14
 # Files that were found in order, by what changes when they do: one inspection a file and process.
 _sound: dict[tuple[object, ...], None] = {}
+
+FileState: TypeAlias = tuple[int, ...]
+"""What changes with a file: device, inode, bytes, and nanoseconds at which its content and its inode changed."""
 
 Inspection = Callable[[Path, h5py.File], None]
 """Check of an open file, whose path is for messages."""
@@ -95,7 +99,7 @@ def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:
     with trace_errors(path):
         refuse_irregular(path)
         about = path.stat()
-    key = _key(inspect, about)
+    key = inspect, *file_state(about)
     if key in _sound:
         return
     if debugging():
@@ -112,17 +116,27 @@ def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:
     _remember(key)
 
 
-def trust_trace(about: os.stat_result) -> None:
-    """Note that a trace is sound which this process has written: while it is as it was left, it is not inspected.
+def trust_trace(state: FileState) -> None:
+    """Note that a trace is sound which a process of this run or study has written: it is not inspected as it is.
 
     Args:
-        about: What the system knew of the file when it was left.
+        state: Of the file when it was left.
     """
-    _remember(_key(_inspect_trace, about))
+    _remember((_inspect_trace, *state))
 
 
-def _key(inspect: Inspection, about: os.stat_result) -> tuple[object, ...]:
-    return inspect, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+def trusted_state(path: Path) -> FileState | None:
+    """The state of a trace that this process trusts; None of any other file, and where there is none."""
+    try:
+        state = file_state(path.stat())
+    except OSError:
+        return None
+    return state if (_inspect_trace, *state) in _sound else None
+
+
+def file_state(about: os.stat_result) -> FileState:
+    """The state of a file, by what the system knows of it."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
 def _remember(key: tuple[object, ...]) -> None:
