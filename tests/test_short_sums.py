@@ -26,6 +26,7 @@ compiled_only = pytest.mark.skipif(
 SHAPES = [
     *((3, 10, 20, 784), (2, 1, 1, 1), (4, 33, 7, 50), (2, 19, 384, 5), (1, 196, 20, 35), (2, 3, 0, 20), (0, 4, 5, 6)),
     *((2, rows, 3, 2 * 16 + 16 + 8 + 3) for rows in range(1, 22)),  # all pieces of rows, and of columns
+    *((2, 13, 384, 345), (1, 11, 100, 1301)),  # more columns than are taken at once
 ]
 
 

@@ -7,6 +7,7 @@
 #include "../kernels/processors.h"
 
 #define LONGEST 384
+#define CACHED (1 << 16) /* numbers of `right` that the cache of a core holds while all rows are formed */
 
 /* Of each client left (rows, terms), right (terms, columns) and out (rows, columns). Strides are named by what they lead to;
  * columns are beside each other. */

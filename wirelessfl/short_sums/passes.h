@@ -63,16 +63,26 @@ FOR_ROWS(sum_few, FEW)
 FOR_ROWS(sum_one, 1)
 #undef FOR_ROWS
 
+/* All rows of out of one client, for some columns of all. */
+FUNCTION void NAMED(sum_panel)(const products *of, const float *left, const float *right, float *out, float decay) {
+    for (int64_t row = 0, some; row < of->rows; row += some) {
+        const int64_t rest = of->rows - row;
+        const float *first = left + row * of->left_row;
+        float *to = out + row * of->out_row;
+        if (rest >= ROWS) some = ROWS, NAMED(sum_all)(of, first, right, to, decay);
+        else if (rest >= HALF) some = HALF, NAMED(sum_half)(of, first, right, to, decay);
+        else if (rest >= FEW) some = FEW, NAMED(sum_few)(of, first, right, to, decay);
+        else some = 1, NAMED(sum_one)(of, first, right, to, decay);
+    }
+}
+
 ALONE void NAMED(add_sums)(const products *of, const float *left, const float *right, float *out, float decay) {
+    const int64_t panel = larger(1, CACHED / (2 * VECTOR * larger(1, of->terms))) * 2 * VECTOR;
     for (int64_t client = 0; client < of->clients; client++) {
-        for (int64_t row = 0, some; row < of->rows; row += some) {
-            const int64_t rest = of->rows - row;
-            const float *first = left + row * of->left_row;
-            float *to = out + row * of->out_row;
-            if (rest >= ROWS) some = ROWS, NAMED(sum_all)(of, first, right, to, decay);
-            else if (rest >= HALF) some = HALF, NAMED(sum_half)(of, first, right, to, decay);
-            else if (rest >= FEW) some = FEW, NAMED(sum_few)(of, first, right, to, decay);
-            else some = 1, NAMED(sum_one)(of, first, right, to, decay);
+        for (int64_t column = 0; column < of->columns; column += panel) {
+            products some = *of;
+            some.columns = smaller(panel, of->columns - column);
+            NAMED(sum_panel)(&some, left, right + column, out + column, decay);
         }
         left += of->left_client, right += of->right_client, out += of->out_client;
     }

@@ -97,7 +97,7 @@ class CanaryModels(LocalModels):
 
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        raise NotImplementedError
+        raise NotImplementedError("a canary has no data; its gradients are those of `CanaryGradients`")
 
     @override
     def updates(self) -> Tensor:
