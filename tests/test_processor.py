@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirelessfl.processor import is_wide_amd, name_of, processor_name
+from wirelessfl.processor import is_wide_amd, is_wide_intel, name_of, processor_name
 
 X86 = """processor\t: 0
 vendor_id\t: GenuineIntel
@@ -60,3 +60,17 @@ def test_a_gpu_is_told_behind_the_processor(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_processors_of_amd_whose_units_have_512_bits(processor: str, wide: bool) -> None:
     assert is_wide_amd(processor) is wide
+
+
+@pytest.mark.parametrize(
+    ("processor", "wide"),
+    [
+        ("Intel(R) Xeon(R) Processor, family 6, model 143, amx_tile", True),
+        ("Intel(R) Xeon(R) Processor, family 6, model 207, avx512f", True),
+        ("Intel(R) Core(TM), family 6, model 183, avx2", False),
+        ("AMD EPYC 9655, family 26, model 2, avx512f", False),
+        ("", False),
+    ],
+)
+def test_processors_of_intel_with_vectors_of_512_bits(processor: str, wide: bool) -> None:
+    assert is_wide_intel(processor) is wide

@@ -128,11 +128,22 @@ def test_who_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
         assert takes(torch.ones(2, 3, longest), torch.ones(2, longest, 4))
         assert not takes(torch.ones(2, 3, longest + 1), torch.ones(2, longest + 1, 4))
     monkeypatch.setattr(products, "_mkl_is_narrow", lambda: False)
-    of_large = torch.ones(1, products.LARGE // 1024, products.SHORT_OF_LARGE + 1)
-    beside = torch.ones(1, products.SHORT_OF_LARGE + 1, 1024)
-    assert takes(of_large[..., 1:], beside[:, 1:])
-    assert not takes(of_large, beside)
-    assert not takes(of_large[:, 1:, 1:], beside[:, 1:])
+    monkeypatch.setattr(products, "_mkl_is_wide", lambda: True)
+    side, terms = products.LARGE_SIDE, products.SHORT_OF_LARGE
+    for rows, columns in ((side, products.LARGE // side), (products.LARGE // side, side)):
+        left, right = torch.ones(1, rows, terms + 1), torch.ones(1, terms + 1, columns)
+        assert takes(left[..., 1:], right[:, 1:])
+        assert not takes(left, right)
+        assert not takes(left[:, 1:, 1:], right[:, 1:]) and not takes(left[..., 1:], right[:, 1:, 1:])
+        into = torch.ones(1, rows, columns)
+        for decay, taken_then in ((0.0, 1), (0.5, 0), (1.0, 0)):
+            taken.clear()
+            add_product(into, left[..., 1:], right[:, 1:], decay)
+            assert len(taken) == taken_then
+    thin, wide = torch.ones(1, side // 2, terms), torch.ones(1, terms, 4 * products.LARGE // side)
+    assert not takes(thin, wide)
+    monkeypatch.setattr(products, "_mkl_is_wide", lambda: False)
+    assert not takes(left[..., 1:], right[:, 1:])
     left, right = torch.ones(2, 3, 4), torch.ones(2, 4, 5)
     assert takes(left.mT.contiguous().mT, right)
     assert not takes(left[:, :1], right)

@@ -43,6 +43,11 @@ def is_wide_amd(processor: str) -> bool:
     return wide and processor.startswith("AMD") and "avx512f" in processor
 
 
+def is_wide_intel(processor: str) -> bool:
+    """Whether the processor of that name is one of Intel with vectors of 512 bits."""
+    return processor.startswith("Intel") and any(widest in processor for widest in _VECTORS[:2])
+
+
 def _model(told: Mapping[str, str]) -> str:
     numbers = [f"{word} {told[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if key in told]
     return ", ".join(([told["model name"]] if "model name" in told else []) + numbers)

@@ -188,6 +188,22 @@ NETWORKS = {
         pools=2,
         rectified=0,
     ),
+    "adaptive means of whole windows": Network(
+        lambda: [
+            *(nn.Conv2d(2, 32, (3, 2)), nn.ReLU(), nn.AdaptiveAvgPool2d((4, 2))),
+            *(nn.Conv2d(32, 32, 1), nn.Tanh(), nn.AdaptiveAvgPool2d(1)),
+        ],
+        pools=2,
+        rectified=1,
+    ),
+    "adaptive means of other windows": Network(
+        lambda: [
+            *(nn.Conv2d(2, 32, (3, 2)), nn.ReLU(), nn.AdaptiveAvgPool2d((3, 8)), nn.ReLU()),
+            *(nn.AdaptiveAvgPool2d((6, 6)), nn.AdaptiveAvgPool2d(2), nn.AdaptiveAvgPool2d((4, 3))),
+        ],
+        pools=0,
+        rectified=0,
+    ),
     "what the kernel leaves to torch": Network(
         lambda: [
             *(nn.Conv2d(2, 9, 3), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True), nn.ReLU()),

@@ -20,7 +20,8 @@ def loaded(
     """A library; None where it was not compiled, does not fit this machine, or gives other numbers than it should.
 
     The last may be so where a compiler contracts operations in spite of its flags, or left over from an older source.
-    What has other arguments than before, or others in a structure, has to have another name: it would be called.
+    What has other arguments than before, others in a structure, or another need of room, has to have another name: it
+    would be called.
 
     Args:
         path: Of the library.

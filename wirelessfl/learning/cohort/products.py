@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from wirelessfl import short_sums
 from wirelessfl.learning.cohort.gradients import add_to
-from wirelessfl.processor import is_wide_amd, processor_name
+from wirelessfl.processor import is_wide_amd, is_wide_intel, processor_name
 
 __all__ = ["add_product", "batched_product", "product", "takes_onednn"]
 
@@ -34,10 +34,16 @@ SHORT = 64
 """Terms of a sum up to which the kernel multiplies everywhere; where MKL is slow, all that the kernel takes."""
 
 SHORT_OF_LARGE = 104
-"""The same in a matrix of `LARGE` numbers at least, which stays in no cache: MKL writes few of them at a time."""
+"""Terms up to which the kernel forms large matrices where MKL takes vectors of 512 bits, on processors of Intel.
+
+Large are `LARGE` numbers in rows and columns of `LARGE_SIDE` at least. There the kernel took 0.4 to 0.85 of the time of
+MKL on an Intel Xeon with AMX, to the same bits; with fewer rows or columns, or added to what is there, MKL was mostly
+faster, or rounds in another way.
+"""
 
 LARGE = 2**20
-"""Measured on an Intel Xeon with AMX; from 65 terms on the kernel was 1.2 to 2.4 times as fast, to the same bits."""
+
+LARGE_SIDE = 512
 
 _CACHED = 2**18  # numbers of a product that the cache of a core holds until they are added
 _LOOPED_ELEMENTS = 4096
@@ -67,7 +73,7 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
         decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
     """
     fits = into.stride(2) == 1 and _is_plain(into)
-    if fits and _are_short(left, right) and (library := short_sums.kernel()):
+    if fits and _are_short(left, right, decay) and (library := short_sums.kernel()):
         short_sums.add_sums(library, into.numpy(), left.numpy(), right.numpy(), decay)
     elif takes_onednn(left, right, FEWEST_ADDED):
         rows = max(1, _CACHED // into.shape[2])
@@ -89,11 +95,13 @@ def batched_product(left: Tensor, right: Tensor) -> Tensor:
     return out
 
 
-def _are_short(left: Tensor, right: Tensor) -> bool:
+def _are_short(left: Tensor, right: Tensor, decay: float = 0.0) -> bool:
     # A single row of sums would read all of the right matrix, in pieces that lie apart
-    of_mkl = SHORT_OF_LARGE if left.shape[1] * right.shape[2] >= LARGE else SHORT
-    longest = short_sums.LONGEST if _mkl_is_narrow() else of_mkl
-    fit = left.shape[1] > 1 and left.shape[2] <= longest and right.stride(2) == 1
+    longest = short_sums.LONGEST if _mkl_is_narrow() else SHORT
+    rows, columns = left.shape[1], right.shape[2]
+    if decay == 0 and rows * columns >= LARGE and min(rows, columns) >= LARGE_SIDE and _mkl_is_wide():
+        longest = SHORT_OF_LARGE
+    fit = rows > 1 and left.shape[2] <= longest and right.stride(2) == 1
     return fit and _is_plain(left) and _is_plain(right)
 
 
@@ -129,6 +137,11 @@ def _by_onednn(left: Tensor, right: Tensor) -> Tensor:
 @cache
 def _mkl_is_narrow() -> bool:
     return is_wide_amd(processor_name())
+
+
+@cache
+def _mkl_is_wide() -> bool:
+    return is_wide_intel(processor_name())
 
 
 @cache

@@ -26,7 +26,7 @@ LIBRARY = library_beside(__file__)
 FUNCTIONS = {
     "wirelessfl_direct_convolution": 6,
     "wirelessfl_direct_image_derivatives": 5,
-    "wirelessfl_direct_kernel_derivatives": 5,
+    "wirelessfl_direct_kernel_derivatives_by_pieces": 5,
 }
 """Functions of the library and how many addresses they take."""
 
@@ -105,7 +105,7 @@ class DirectSums:
         some_samples = 1 if by_sample else len(images)
         plan, room = self._plan(images, own, some_samples=some_samples, by_sample=by_sample, packs=True)
         pointers = (numbers.data_ptr() for numbers in (images, delta, gradients, room))
-        self.library.wirelessfl_direct_kernel_derivatives(plan, *pointers)
+        self.library.wirelessfl_direct_kernel_derivatives_by_pieces(plan, *pointers)
         return gradients
 
     def _plan(

@@ -186,6 +186,6 @@ void wirelessfl_direct_image_derivatives(const convolution *of, const float *del
 }
 
 /* Sets `to` to the derivatives by the kernels, of the images and the derivatives by the outputs. */
-void wirelessfl_direct_kernel_derivatives(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
+void wirelessfl_direct_kernel_derivatives_by_pieces(const convolution *of, const float *from, const float *deltas, float *to, void *room) {
     RUN(by_kernels, of, from, deltas, to, room);
 }

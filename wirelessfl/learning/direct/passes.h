@@ -7,7 +7,7 @@
 /* A sum of products: left (rows, depth), whose numbers lie at down[row] + along[k], times right (depth, vectors), whose rows are
  * `width` numbers apart, put at out + to[row] with `biases` if there are any; from `filled` on right is 0. Of two vectors the
  * second is `beside` numbers behind the first, in the sum `apart`. In `packed`, if there is one, there is room for PIECE rows of
- * the right, and behind it for what is put at `to`. */
+ * the right, and behind it for what is put at `to`; there are no biases then. */
 typedef struct {
     int64_t rows, depth, filled;
     const float *left;
@@ -73,7 +73,7 @@ FUNCTION void NAMED(sum_rows)(mode how, const int across, const NAMED(product) *
     switch (how) {
     case PUT: across == 1 ? NAMED(put_one)(of) : NAMED(put_two)(of); break;
     case ADDED: across == 1 ? NAMED(add_one)(of) : NAMED(add_two)(of); break;
-    case BEGUN: across == 1 ? NAMED(go_on_one)(of) : NAMED(go_on_two)(of);
+    case BEGUN: across == 1 ? NAMED(go_on_one)(of) : NAMED(go_on_two)(of); break;
     }
 }
 

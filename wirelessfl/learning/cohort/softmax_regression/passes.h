@@ -58,7 +58,7 @@ FUNCTION void NAMED(add_lanes)(const int rows, const int classes, const int whol
     }
 }
 
-/* Logits without bias of `rows` samples, for some classes of all; those `ahead` are asked for from memory meanwhile. */
+/* Logits without bias of `rows` samples, for some classes of all; those `ahead`, if any, are asked for from memory meanwhile. */
 FUNCTION void NAMED(multiply)(const int rows, const int classes, const float *const *samples, const float *const *ahead,
                               const float *weights, int64_t features, float *logits, int64_t all) {
     vector sums[CLASSES][TOGETHER][PARTS];
@@ -67,7 +67,7 @@ FUNCTION void NAMED(multiply)(const int rows, const int classes, const float *co
             for (int part = 0; part < PARTS; part++) sums[class][row][part] = ALL(0);
     int64_t at = 0;
     for (; at + LANES <= features; at += LANES) {
-        for (int row = 0; row < rows; row++) __builtin_prefetch(ahead[row] + at);
+        for (int row = 0; ahead && row < rows; row++) __builtin_prefetch(ahead[row] + at);
         NAMED(add_lanes)(rows, classes, 1, samples, weights, features, at, LANES, sums);
     }
     if (at < features) NAMED(add_lanes)(rows, classes, 0, samples, weights, features, at, features - at, sums);
@@ -96,10 +96,11 @@ FUNCTION void NAMED(form_logits)(const regression *of, const tables *at, const f
     for (int64_t last = count; last % TOGETHER; last++) at->samples[last] = at->samples[count - 1];
     for (int64_t row = 0; row < count; row += TOGETHER) {
         const int is_one = row + 1 == count;
-        const float *const *samples = at->samples + row, *const *ahead = samples + (row + TOGETHER < count ? TOGETHER : 0);
+        const float *const *samples = at->samples + row;
         for (int64_t class = 0, classes; class < all; class += classes) {
             classes = all - class < CLASSES ? 1 : CLASSES;
             const float *weights = model + class * features;
+            const float *const *ahead = class == 0 && row + TOGETHER < count ? samples + TOGETHER : 0;
             float *logits = at->logits + row * all + class;
             if (!is_one && classes > 1) NAMED(multiply_piece)(samples, ahead, weights, features, logits, all);
             else if (!is_one) NAMED(multiply_one_class)(samples, ahead, weights, features, logits, all);

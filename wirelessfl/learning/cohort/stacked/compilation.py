@@ -1,5 +1,6 @@
 """From a module to a program, where all its layers are known."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -147,17 +148,21 @@ def _avg_pool(module: nn.AvgPool2d, shape: Sequence[int]) -> Layer | None:
 
 
 def _adaptive_pool(module: nn.AdaptiveAvgPool2d, shape: Sequence[int]) -> Layer | None:
-    # Where the sides of the image are multiples of those of the output, its windows are alike and do not overlap
+    # The kernel takes windows that are alike and do not overlap. With these numbers of places it rounds as torch does,
+    # where the channels of all clients are a multiple of 32: torch adds up more places in another order, and divides
+    # derivatives by both sides of a window
     size = _pair(module.output_size)
     if None in size:
         return None
-    means = partial(functional.adaptive_avg_pool2d, output_size=size)
-    pool = MeanPool(means, aten._adaptive_avg_pool2d_backward)
-    if any(side % windows for side, windows in zip(shape[1:], size, strict=True)):
+    pool = MeanPool(partial(functional.adaptive_avg_pool2d, output_size=size), aten._adaptive_avg_pool2d_backward)
+    window = shape[1] // max(1, size[0]), shape[2] // max(1, size[1])
+    whole = (window[0] * size[0], window[1] * size[1]) == tuple(shape[1:])
+    if not whole or math.prod(window) not in _EXACT_PLACES:
         return pool
-    window = shape[1] // size[0], shape[2] // size[1]
     return Pool(Means, KernelGeometry(window, window, (0, 0), (1, 1)), pool)
 
+
+_EXACT_PLACES = (1, 2, 4, 8, 16)
 
 _Makers: TypeAlias = dict[type[nn.Module], Callable[[Any, Sequence[int]], Layer | None]]
 
