@@ -67,9 +67,7 @@ def copy(run: Path, target: Path, *names: str) -> Path:
 
 
 COMMANDS = [
-    ("simulate", "s.yaml", "--out", "OUT"),
-    ("scenarios",),
-    ("schema",),
+    *map(pytest.param, (("simulate", "s.yaml", "--out", "OUT"), ("scenarios",), ("schema",))),
     *(
         pytest.param(command, marks=pytest.mark.slow)
         for command in (
@@ -101,7 +99,7 @@ def test_a_full_standard_output(command: tuple[str, ...], place: Path, tmp_path:
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
     "command",
-    [pytest.param(COMMANDS[0], marks=pytest.mark.slow), *COMMANDS[1:]],
+    [pytest.param(*COMMANDS[0].values, marks=pytest.mark.slow), *COMMANDS[1:]],
     ids=lambda command: command[0],
 )
 def test_a_full_standard_error(command: tuple[str, ...], place: Path, tmp_path: Path) -> None:

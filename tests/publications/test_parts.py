@@ -75,7 +75,8 @@ def test_the_forest_plot_goes_when_no_claim_has_an_effect(both: Path, tmp_path: 
 @pytest.mark.slow
 def test_the_page_shows_the_largest_size_and_the_small_one_folded(both: Path) -> None:
     text = fill("{{ table first }}\n\n{{ figure curves }}\n\n{{ claims }}\n\n{{ about }}", both, EXAMPLE)
-    assert "*Size `full`, 8 of 9 runs; points that lack one are left out.*" in text
+    title = EXAMPLE.study("first").title
+    assert f"*{title[0].upper()}{title[1:]}. Size `full`, 8 of 9 runs; points that lack one are left out.*" in text
     assert '??? note "The same in size small"' in text
     assert "(example/full/curves.svg#only-light)" in text
     assert "(example/claims-dark.svg#only-dark)" in text

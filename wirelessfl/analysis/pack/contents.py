@@ -225,9 +225,10 @@ def _name_below(text: str) -> str | None:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    # Every file below, also below links to folders, as whoever reads the data finds them; not those that lead back up
+    # Every file below, also below links to folders, as whoever reads the data finds them; no link to a folder above, be it
+    # above by the links that led here or by where the folder lies
     for place, folders, files in os.walk(folder, followlinks=True):
         here = Path(place)
-        above = {here.resolve(), *here.resolve().parents}
+        above = {one.resolve() for one in (here, *here.parents)} | set(here.resolve().parents)
         folders[:] = [name for name in sorted(folders) if (here / name).resolve() not in above]
         yield from (here / name for name in sorted(files) if (here / name).is_file())
