@@ -225,8 +225,8 @@ def _name_below(text: str) -> str | None:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    # Every file below, also below links to folders, as whoever reads the data finds them; no link to a folder above, be it
-    # above by the links that led here or by where the folder lies
+    # Every file below, also below links to folders, as whoever reads the data finds them; no link to a folder above, by
+    # the links that led here or by where the folder lies
     for place, folders, files in os.walk(folder, followlinks=True):
         here = Path(place)
         above = {one.resolve() for one in (here, *here.parents)} | set(here.resolve().parents)
