@@ -117,7 +117,7 @@ def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:
 
 
 def trust_trace(state: FileState) -> None:
-    """Note that a trace is sound which a process of this run or study has written: it is not inspected as it is.
+    """Note that a trace that a process of this run or study has written is sound: in this state it is not inspected.
 
     Args:
         state: Of the file when it was left.
