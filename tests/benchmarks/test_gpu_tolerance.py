@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.gpu.agreement import TOLERANCE, updates
 from benchmarks.gpu.tasks import W1
+from wirelessfl.learning.cohort.block import Batch
 from wirelessfl.learning.cohort.run import LocalRun, Trained
 
 _ADDENDS = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1, "aten::baddbmm_": 1, "aten::addmm_": 1}
@@ -47,9 +49,9 @@ def test_the_tolerance_is_that_of_products_of_operands_cut_after_ten_bits(monkey
     exact = updates(W1, "cpu", torch.float64)
     train = LocalRun.train
 
-    def roughly(run: LocalRun) -> Trained:
+    def roughly(run: LocalRun, add_gradient: Callable[[Batch, float], Tensor]) -> Trained:
         with TF32Products():
-            return train(run)
+            return train(run, add_gradient)
 
     monkeypatch.setattr(LocalRun, "train", roughly)
     error = float((updates(W1, "cpu", torch.float32).double() - exact).norm() / exact.norm())

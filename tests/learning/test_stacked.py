@@ -329,7 +329,7 @@ def test_sample_space_is_another_form_of_the_same(
     ]
     with torch.no_grad():
         for models in forms:
-            found.append(LocalRun(models, training, data).train().report(np.arange(4)))
+            found.append(LocalRun(models, training, data).train(models.add_gradient).report(np.arange(4)))
     torch.testing.assert_close(found[1].updates, found[0].updates, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found[1].train_loss, found[0].train_loss, rtol=1e-10)
 

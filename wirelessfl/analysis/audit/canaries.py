@@ -26,7 +26,7 @@ from wirelessfl.learning import (
 )
 from wirelessfl.learning.batches import Batches, local_steps, plan_batches
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.run import LocalModels, LocalRun
+from wirelessfl.learning.cohort.run import Coordinates, LocalRun
 from wirelessfl.privacy import padded_length
 from wirelessfl.streams import Streams
 
@@ -86,18 +86,14 @@ class CanaryGradients(SampleGradients):
         yield slice(0, 1), self._canary.expand(len(self.present), 1, -1).clone()
 
 
-class CanaryModels(LocalModels):
-    """k local models (``LocalModels``) whose changes are the rows of one matrix."""
+class CanaryModels(Coordinates):
+    """k local models whose changes are the rows of one matrix; gradients come from ``CanaryGradients`` alone."""
 
     def __init__(self, changes: Tensor) -> None:
         """Models that have changed by ``changes`` (k, d) so far."""
         self.trained = [changes]
         self.accumulated = [torch.zeros_like(changes)]
         self.anchors = [changes.new_zeros(())]
-
-    @override
-    def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        raise NotImplementedError("a canary has no data; its gradients are those of `CanaryGradients`")
 
     @override
     def updates(self) -> Tensor:

@@ -259,7 +259,7 @@ def train_plainly(
     models = models or _sampled_models(model, start, data, correction)
     if begin is not None:
         models.trained[0].copy_(begin)
-    return LocalRun(models, training, data).train()
+    return LocalRun(models, training, data).train(models.add_gradient)
 
 
 def train_privately(

@@ -27,8 +27,8 @@ from wirelessfl.privacy.clipping.base import SMALLEST_NORM
 from wirelessfl.transfers import download
 
 
-class LocalModels(Protocol):
-    """k local models and their gradients, in whatever coordinates suit the computation.
+class Coordinates(Protocol):
+    """k local models in whatever coordinates suit the computation.
 
     The training loop owns optimizer and schedule; it changes ``trained`` in place between the calls, and only
     the rows of clients that are still active.
@@ -45,15 +45,19 @@ class LocalModels(Protocol):
     anchors: list[Tensor]
     corrections: Sequence[Tensor | None] = ()
 
+    def updates(self) -> Tensor:
+        """(k, d) local minus global model; may overwrite ``trained``."""
+
+
+class LocalModels(Coordinates, Protocol):
+    """k local models and their gradients."""
+
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         """accumulated_j ← decay · accumulated_j + gradient of the mean batch loss, for the active rows.
 
         Returns:
             (a, b) losses of the samples, arbitrary in padding.
         """
-
-    def updates(self) -> Tensor:
-        """(k, d) local minus global model; may overwrite ``trained``."""
 
 
 class SampledModels(LocalModels, Protocol):
@@ -158,7 +162,7 @@ class Trained:
 class LocalRun:
     """Optimizer state, losses and statistics of k clients while they train."""
 
-    def __init__(self, models: LocalModels, training: LocalTraining, data: BlockData) -> None:
+    def __init__(self, models: Coordinates, training: LocalTraining, data: BlockData) -> None:
         self.models, self.training, self.data = models, training, data
         corrections = models.corrections or [None] * len(models.trained)
         self.groups = [
@@ -170,11 +174,15 @@ class LocalRun:
         self.statistics: dict[str, Tensor] = {}
         self.void: Tensor | None = None
 
-    def train(self) -> Trained:
-        """All local steps on plain batch gradients."""
+    def train(self, add_gradient: Callable[[Batch, float], Tensor]) -> Trained:
+        """All local steps on plain batch gradients.
+
+        Args:
+            add_gradient: As of ``LocalModels``.
+        """
         decay = self.training.optimizer.decay
         for step, batch in enumerate(self.data.batches):
-            self._descend(step, batch, self.models.add_gradient(batch, decay))
+            self._descend(step, batch, add_gradient(batch, decay))
         return self.finished()
 
     def train_privately(
