@@ -31,6 +31,7 @@ SOURCES = (
     Path("wirelessfl/privacy/mechanisms/haar_noise/kernel.c"),
     Path("wirelessfl/privacy/mechanisms/haar_norms/kernel.c"),
     Path("wirelessfl/normals/kernel.c"),
+    Path("wirelessfl/quotients/kernel.c"),
     Path("wirelessfl/radio/weighted_sums/kernel.c"),
     Path("wirelessfl/short_sums/kernel.c"),
 )

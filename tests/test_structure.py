@@ -36,7 +36,7 @@ LAYERS = (
     {"radio", "secagg"},
     {"scenario", "trace"},
     {"conformance", "inputs", "outputs", "plugins"},
-    {"normals", "short_sums"},
+    {"normals", "quotients", "short_sums"},
     {"child_process", "kernels", "memory", "streams", "transfers", "errors", "version", "processor"},
 )
 """Packages and modules by layer, the highest first; those of one layer do not import each other."""

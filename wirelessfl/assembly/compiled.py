@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wirelessfl import normals, short_sums
+from wirelessfl import normals, quotients, short_sums
 from wirelessfl.learning import direct, winograd
 from wirelessfl.learning.cohort import gram, patches, pooling, softmax_regression
 from wirelessfl.privacy.mechanisms import haar_noise, haar_norms
@@ -17,6 +17,7 @@ _KERNELS: Mapping[str, Callable[[], Any]] = {
     "normals": normals.kernel,
     "patches": patches.kernel,
     "pooling": pooling.kernel,
+    "quotients": quotients.kernel,
     "short_sums": short_sums.kernel,
     "softmax_regression": softmax_regression.kernel,
     "weighted_sums": weighted_sums.kernel,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.cohort.gradients import Pieces, add_quotient, add_to
+from wirelessfl.learning.cohort.gradients import Pieces
 from wirelessfl.learning.private.transform import FiniteGradients, not_finite
 
 SIZES = [3, 1, 2]
@@ -67,16 +67,3 @@ def test_sum_leaves_out_what_is_not_finite(by_layer: bool) -> None:
 def test_nothing_is_done_where_all_are_finite() -> None:
     gradients = Formed(torch.ones(2, 3, 6), torch.ones(2, 3, dtype=torch.bool))
     assert not not_finite(gradients.squared_norms()).any()
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.9, 1.0])
-def test_a_quotient_is_added_in_one_pass_and_to_the_same_bits(decay: float) -> None:
-    generator = torch.Generator().manual_seed(5)
-    before, value = torch.randn(2, 4, 1001, generator=generator).unbind()
-    divisor = torch.tensor([3.0, 20.0, 7.0, 0.1])
-    if decay == 0:
-        before[1] = torch.nan  # what was there does not matter
-    found, expected = before.clone(), before.clone()
-    add_quotient(found, value, divisor, decay)
-    add_to(expected, value / divisor[:, None], decay)
-    assert torch.equal(found, expected) and bool(found.isfinite().all())

@@ -111,14 +111,3 @@ def add_to(into: Tensor | None, value: Tensor, decay: float) -> Tensor:
     if decay == 1:
         return into.add_(value)
     return into.mul_(decay).add_(value) if decay else into.copy_(value)
-
-
-def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
-    """Sets into ← decay · into + value / divisor, for rows (k, m) and their divisors (k,), as ``add_to`` does."""
-    each = divisor[:, None]
-    if decay == 0:
-        torch.div(value, each, out=into)
-    elif decay == 1:
-        into.addcdiv_(value, each)
-    else:
-        into.mul_(decay).addcdiv_(value, each)

@@ -233,6 +233,8 @@ class LocalRun:
             if rows.shape == kept.shape and rows.dtype == kept.dtype and rows.is_contiguous():
                 self.transform_state[name] = rows  # a row of as many numbers as the model has takes a pass to copy
             else:
+                if 0 in kept.stride():  # rows that start alike are one in memory
+                    kept = self.transform_state[name] = kept.contiguous()
                 kept[: len(rows)] = rows
         for name, values in out.statistics.items():
             if name not in self.statistics:

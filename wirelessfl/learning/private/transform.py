@@ -21,7 +21,7 @@ from wirelessfl.learning.cohort import (
     TransformState,
     train_cohort,
 )
-from wirelessfl.learning.cohort.gradients import add_quotient, add_to
+from wirelessfl.learning.cohort.gradients import add_to
 from wirelessfl.learning.data import Dataset, Examples
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD
@@ -30,6 +30,7 @@ from wirelessfl.learning.population import PartitionedData
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, Memoryless, Samples, Step
 from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, PerSampleGradients, divisible, is_divisible
 from wirelessfl.privacy.releases import Release
+from wirelessfl.quotients import add_quotient
 from wirelessfl.streams import Streams
 
 

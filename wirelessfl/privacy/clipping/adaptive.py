@@ -23,6 +23,7 @@ from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingStat
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.costs import require_non_negative, require_positive
 from wirelessfl.privacy.laws import ClippingLaw, MooClip, QuantileClip
+from wirelessfl.quotients import inner_products
 from wirelessfl.transfers import sent
 
 
@@ -134,7 +135,7 @@ class _Moo(ClippingRule):
     def start(self, clients: int, like: Tensor) -> ClippingState:
         return {
             "clip_norm": like.new_full((clients,), self.clip_norm),
-            "direction": like.new_zeros(clients, len(like)),
+            "direction": like.new_zeros(len(like)).expand(clients, -1),  # read after it was learnt
         }
 
     def _followed(self, product: Tensor, state: ClippingState, step: Step) -> Tensor:
@@ -272,7 +273,7 @@ class PrivateMooClipping(_Moo):
         ones = like.new_ones(clients)
         return {
             "clip_norm": like.new_full((clients,), self.clip_norm),
-            "sum": like.new_zeros(clients, len(like)),
+            "sum": like.new_zeros(len(like)).expand(clients, -1),
             "divisor": ones,
             "clipped_to": ones.clone(),
         }
@@ -285,15 +286,11 @@ class PrivateMooClipping(_Moo):
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
         before = following = state["clip_norm"]
         if step.step > 0:
-            parts = _in_parts(released, step.divisor, state["sum"], state["divisor"], state["clipped_to"])
-            products = [
-                (now / divisor[:, None] * (last / its_divisor[:, None]).div_(clip[:, None])).sum(1)
-                for now, divisor, last, its_divisor, clip in parts
-            ]
-            following = self._followed(torch.cat(products), state, step)
+            last = state["sum"], state["divisor"], state["clipped_to"]
+            following = self._followed(inner_products(released, step.divisor, *last), state, step)
         # Copies: a row of which only a part of the clients has a next step is changed in place
-        last = {"sum": released, "divisor": step.divisor.clone(), "clipped_to": before.clone()}
-        return {"clip_norm": following, **last}
+        kept = {"sum": released, "divisor": step.divisor.clone(), "clipped_to": before.clone()}
+        return {"clip_norm": following, **kept}
 
 
 def moo_clipping(

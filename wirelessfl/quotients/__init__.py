@@ -1,0 +1,122 @@
+"""Quotients of the rows of matrices by a number each, added to what is there or multiplied with each other.
+
+Such are mean gradients with noise, which optimizers accumulate, and what clipping rules learn from them: few operations
+on large matrices. A kernel in C passes once over memory where torch does so for every operation. It gives the numbers
+of torch bit for bit, on a CPU in single precision.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache, partial
+
+import torch
+from torch import Tensor
+
+from wirelessfl.kernels import COUNT, FLOAT, POINTER, library_beside, loaded
+
+__all__ = ["add_quotient", "inner_products", "kernel"]
+
+LIBRARY = library_beside(__file__)
+
+_CACHED = 2**18  # products that a CPU holds at a time: new memory for those of all rows takes longer than they do
+
+
+def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
+    """Sets into ← decay · into + value / divisor.
+
+    Args:
+        into: (k, m), changed in place.
+        value: (k, m).
+        divisor: (k,) a number for each row.
+        decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
+    """
+    if (library := _library_for([into, value], [divisor])) is not None:
+        _add(library, into, value, divisor, decay)
+    else:
+        _add_by_torch(into, value, divisor, decay)
+
+
+def inner_products(one: Tensor, one_by: Tensor, other: Tensor, other_by: Tensor, then_by: Tensor) -> Tensor:
+    """(k,) inner products ⟨a / α, b / β / γ⟩ of rows.
+
+    Args:
+        one: (k, m) a.
+        one_by: (k,) α.
+        other: (k, m) b.
+        other_by: (k,) β.
+        then_by: (k,) γ.
+    """
+    rows = max(1, _CACHED // max(1, one.shape[1])) if one.device.type == "cpu" else max(1, len(one))
+    products, found = one.new_empty(min(rows, len(one)), one.shape[1]), one.new_empty(len(one))
+    operands = one, one_by, other, other_by, then_by
+    for part in zip(*(torch.split(each, rows) for each in (found, *operands)), strict=True):
+        own = products[: len(part[0])]
+        if (library := _library_for([own, part[1], part[3]], [part[2], *part[4:]])) is not None:
+            _multiply(library, own, *part[1:])
+        else:
+            _multiply_by_torch(own, *part[1:])
+        torch.sum(own, 1, out=part[0])
+    return found
+
+
+def _library_for(matrices: Sequence[Tensor], divisors: Sequence[Tensor]) -> ctypes.CDLL | None:
+    # The library, where matrices have one shape, of which the first is written, and each row has its divisors, all in
+    # single precision and the memory of the host, the numbers of a row beside each other
+    (out, *_), operands = matrices, [*matrices, *divisors]
+    plain = all(each.device.type == "cpu" and each.dtype == torch.float32 and each.stride(-1) == 1 for each in operands)
+    fit = all(each.shape == out.shape for each in matrices) and all(each.shape == out.shape[:1] for each in divisors)
+    return kernel() if plain and fit and out.stride(0) >= out.shape[1] else None
+
+
+def _add(library: ctypes.CDLL, into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
+    out, rows = (into.data_ptr(), into.stride(0)), (value.data_ptr(), value.stride(0))
+    library.wirelessfl_add_quotients(*into.shape, *out, *rows, divisor.data_ptr(), decay)
+
+
+def _add_by_torch(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
+    each = divisor[:, None]
+    if decay == 0:
+        torch.div(value, each, out=into)
+    elif decay == 1:
+        into.addcdiv_(value, each)
+    else:
+        into.mul_(decay).addcdiv_(value, each)
+
+
+def _multiply(
+    library: ctypes.CDLL, out: Tensor, one: Tensor, one_by: Tensor, other: Tensor, other_by: Tensor, then_by: Tensor
+) -> None:
+    # (k, m) the products of which inner products are the sums
+    first = one.data_ptr(), one.stride(0), one_by.data_ptr()
+    second = other.data_ptr(), other.stride(0), other_by.data_ptr(), then_by.data_ptr()
+    library.wirelessfl_multiply_quotients(*out.shape, out.data_ptr(), *first, *second)
+
+
+def _multiply_by_torch(
+    out: Tensor, one: Tensor, one_by: Tensor, other: Tensor, other_by: Tensor, then_by: Tensor
+) -> None:
+    torch.div(one, one_by[:, None], out=out).mul_((other / other_by[:, None]).div_(then_by[:, None]))
+
+
+@cache
+def kernel() -> ctypes.CDLL | None:
+    """The library of this package, see ``loaded``."""
+    row = POINTER, COUNT
+    functions = {
+        "wirelessfl_add_quotients": (COUNT, COUNT, *row, *row, POINTER, FLOAT),
+        "wirelessfl_multiply_quotients": (COUNT, COUNT, POINTER, *row, POINTER, *row, POINTER, POINTER),
+    }
+    return loaded(LIBRARY, functions, _compiled_agrees)
+
+
+def _compiled_agrees(library: ctypes.CDLL) -> bool:
+    numbers = torch.linspace(-1.3, 1.7, 2000, dtype=torch.float32, device="cpu").mul_(2.0**12).cos_()
+    one, other, before = numbers[:1800].view(3, 6, 100).unbind()
+    divisors = numbers[-18:].view(3, 6).abs().add_(0.1).unbind()
+    found, expected = one.new_zeros(2, 2, 6, 100).unbind()
+    for way, out in ((partial(_multiply, library), found), (_multiply_by_torch, expected)):
+        way(out[0], one, divisors[0], other, *divisors[1:])
+    for add, out in ((partial(_add, library), found), (_add_by_torch, expected)):
+        out[1] = before
+        add(out[1], other, divisors[0], 0.7)
+    return torch.equal(found, expected)
