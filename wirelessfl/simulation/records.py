@@ -185,6 +185,7 @@ class Round:
         personal_accuracies: of the clients' own models; None where there are none, or they were not evaluated.
         server: the server's numbers, there at the end.
         limits: keys of the limits of rounds and spending with which the run ends after this round.
+        model_is_finite: whether all numbers of the global model after the round are finite.
         wall_time: seconds of real time since the start of the run, at the end of the round.
     """
 
@@ -224,6 +225,7 @@ class Round:
     personal_accuracies: ClientAccuracies | None = None
     server: ServerRecord = field(init=False)
     limits: list[str] = field(default_factory=list)
+    model_is_finite: bool = True
     wall_time: float = math.nan
 
     def __post_init__(self) -> None:

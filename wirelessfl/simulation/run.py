@@ -209,7 +209,8 @@ class Simulation:
         accounted, now = self.ledger.epsilon_accounted(), seconds(cell.medium.now)
         # Known before the evaluation, so that the model with which a run ends is always evaluated
         this.limits = self.stop.reached_by_spending(this.index, accounted, now, state.nominal_energy_j)
-        last = bool(this.limits) or (self.stop.diverged and not np.isfinite(state.parameters).all())
+        this.model_is_finite = bool(np.isfinite(state.parameters).all())
+        last = bool(this.limits) or (self.stop.diverged and not this.model_is_finite)
         assessed = self.deployment.learner.evaluate(state.parameters, this.index, last=last)
         this.accuracies, personal = assessed.of_clients, self.deployment.personal
         if personal is not None and this.accuracies is not None:

@@ -56,15 +56,15 @@ class StopRules:
     def reached_by_release(self, this: Round, state: SimulationState) -> list[str]:
         """Keys of the limits that end a run with this round because of what it has released."""
         accurate = self.accuracy is not None and this.server.test_accuracy >= self.accuracy
-        lost = state.diverged_in > 0 if self.test_is_public else not np.isfinite(state.parameters).all()
-        reached = {"stop.accuracy": accurate, "stop.diverged": self.diverged and bool(lost)}
+        lost = state.diverged_in > 0 if self.test_is_public else not this.model_is_finite
+        reached = {"stop.accuracy": accurate, "stop.diverged": self.diverged and lost}
         return [key for key, ends in reached.items() if ends]
 
 
 def diverged_in(this: Round, state: SimulationState) -> int:
     """The round since which the released model, or its loss on the test set, is not finite; 0 where both are."""
     evaluated = not np.isnan(this.server.test_accuracy)
-    finite = bool(np.isfinite(state.parameters).all()) and not (evaluated and not np.isfinite(this.server.test_loss))
+    finite = this.model_is_finite and not (evaluated and not np.isfinite(this.server.test_loss))
     return 0 if finite else state.diverged_in or this.index
 
 
