@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from wirelessfl.learning import BlockSum, CohortBlock, ExecutionPlan
 from wirelessfl.learning.cohort import BlockMap, Cohort, SummedBlock
 from wirelessfl.radio import LateArrival, Superposition
 from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Simulation, local_training
 
 PLAN = ExecutionPlan("cpu", 1, 4)
 SUM, ROWS = "sum", "rows"
@@ -67,7 +70,11 @@ def compared(scenario: Scenario) -> Pickled:
         made.append(Pickled(given, learner))
         return made[0]
 
-    ours, theirs = build_simulation(scenario, PLAN, elsewhere=elsewhere), build_simulation(scenario, PLAN)
+    require_same_run(build_simulation(scenario, PLAN, elsewhere=elsewhere), build_simulation(scenario, PLAN))
+    return made[0]
+
+
+def require_same_run(ours: Simulation, theirs: Simulation) -> None:
     rounds, others = list[Any](), list[Any]()
     ours.run(lambda this, _: rounds.append(this.round))
     theirs.run(lambda this, _: others.append(this.round))
@@ -77,7 +84,6 @@ def compared(scenario: Scenario) -> Pickled:
             records = [getattr(this, name) for this in (one, other)]
             for ours_, theirs_ in zip(*records, strict=True):
                 require_same(vars(ours_), vars(theirs_))
-    return made[0]
 
 
 DP = {"mechanism": "gaussian", "clip": 1.0, "noise_multiplier": 1.0, "sampling": "poisson"}
@@ -108,14 +114,42 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
 QUICK = ("quickstart", "dp-fedavg-wavelet", "ris-fl", "slot-groups-median", "a-dsgd")
 
 
-@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
-@pytest.mark.parametrize(
+EACH_CASE = pytest.mark.parametrize(
     ("name", "changes", "kind"),
     [pytest.param(*case, marks=() if case[0] in QUICK and not case[1] else pytest.mark.slow) for case in CASES],
 )
+
+
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
+@EACH_CASE
 def test_sums_come_back_where_single_updates_are_not_needed(name: str, changes: dict[str, Any], kind: str) -> None:
     scenario = wfl.load_scenario(name, overrides={"rounds": 2, "data.limit": 300, **changes})
     assert compared(scenario).kinds == {kind}
+
+
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
+@EACH_CASE
+def test_threads_sum_their_blocks_to_the_same_bits(
+    name: str, changes: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = wfl.load_scenario(name, overrides={"rounds": 2, "data.limit": 300, **changes})
+    monkeypatch.setattr(local_training, "_SUMMED", PLAN.chunk)
+    summed, of = list[int](), SummedBlock.of
+
+    def noted(total: BlockSum, lasting: Any, block: CohortBlock) -> SummedBlock:
+        summed.append(threading.get_ident())
+        return of(total, lasting, block)
+
+    monkeypatch.setattr(SummedBlock, "of", noted)
+    require_same_run(build_simulation(scenario, replace(PLAN, threads=2)), build_simulation(scenario, PLAN))
+    assert bool(summed) == (kind == SUM)
+    assert threading.get_ident() not in summed
+
+
+def test_blocks_of_few_clients_are_summed_as_they_come() -> None:
+    learner = build_simulation(wfl.load_scenario("quickstart", overrides={"data.limit": 300}), PLAN).deployment.learner
+    for threads, chunk, expected in ((2, 8, True), (2, 7, False), (1, 8, False)):
+        assert replace(learner, plan=ExecutionPlan("cpu", threads, chunk)).sums_blocks == expected
 
 
 def test_a_part_is_one_vector_whatever_the_clients() -> None:

@@ -243,8 +243,8 @@ class Cell:
     def train_for_sum(
         self, this: Round, positions: NDArray[np.int64], total: BlockSum
     ) -> Iterator[CohortBlock] | Iterator[SummedBlock]:
-        """As ``train``, for a server that needs a sum alone, parts of which then come back from other processes."""
-        if self.roles is not None or not self.learner.sums_elsewhere:
+        """As ``train``, for a server that needs a sum alone, parts of which then come back from those who train."""
+        if self.roles is not None or not self.learner.sums_blocks:
             return self.train(this, positions)
         clients = this.clients[positions]
         given = (self.state.parameters, self.state, clients, this.index, this.steps_of(clients))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -32,6 +33,9 @@ from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
 from wirelessfl.transfers import aligned, download
+
+_SUMMED = 8
+"""Clients of a block from which on threads form its part of a sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +97,14 @@ class LocalLearner:
         return self._blocks(start, state, clients, round_index, steps, self.elsewhere, measured)
 
     @property
-    def sums_elsewhere(self) -> bool:
-        """Whether other processes train, and can form parts of a sum, as nothing else reads the updates."""
-        return self.elsewhere is not None and not (self.measures_drift or self.algorithm.facts().client_side)
+    def sums_blocks(self) -> bool:
+        """Whether those who train form parts of a sum, as nothing else reads the updates.
+
+        Of few clients it would take as much as their updates: these threads leave to the one that collects blocks.
+        """
+        there = self.plan.threads > 1 and self.plan.chunk >= _SUMMED and torch.device(self.plan.device).type == "cpu"
+        read = self.measures_drift or self.algorithm.facts().client_side
+        return (there or self.elsewhere is not None) and not read
 
     def train_sums(
         self,
@@ -106,9 +115,10 @@ class LocalLearner:
         steps: NDArray[np.int64] | None,
         total: BlockSum,
     ) -> Iterator[SummedBlock]:
-        """As ``train``, with parts of a sum in place of updates, where ``sums_elsewhere``."""
-        assert self.elsewhere is not None
-        blocks = self._blocks(start, state, clients, round_index, steps, self.elsewhere.summing(total))
+        """As ``train``, with parts of a sum in place of updates, where ``sums_blocks``."""
+        elsewhere = None if self.elsewhere is None else self.elsewhere.summing(total)
+        here = total if elsewhere is None else None
+        blocks = self._blocks(start, state, clients, round_index, steps, elsewhere, summed=here)
         return cast("Iterator[SummedBlock]", blocks)
 
     def _blocks(
@@ -120,6 +130,7 @@ class LocalLearner:
         steps: NDArray[np.int64] | None,
         elsewhere: BlockMap[Block] | None,
         drift: ClientDrift | None = None,
+        summed: BlockSum | None = None,
     ) -> Iterator[CohortBlock | Block]:
         model = aligned(start)
         side = ClientSide(
@@ -143,18 +154,24 @@ class LocalLearner:
             rows = self.private.rows(transform, state, clients)
         # By the threads that train, unless something else comes before, or the samples are read once more
         beside = elsewhere is None and drift is None and not facts.reads_gradients
+        lasting = () if transform is None else transform.lasting
+        finish: Callable[[CohortBlock], Any] | None = None
+        if facts.client_side and beside:
+            finish = side.finished
+        elif summed is not None:
+            finish = partial(SummedBlock.of, summed, lasting)
         blocks = train_cohort(
             *(self.model, model, self.population, clients, training, self.streams, round_index, self.plan),
             *(transform, rows, side.objective, steps),
             elsewhere=elsewhere,
-            finish=side.finished if facts.client_side and beside else None,
+            finish=finish,
         )
         if drift is not None:
             blocks = _measured(cast("Iterator[CohortBlock]", blocks), drift, clip)
         if facts.client_side and not beside:  # sums are formed of updates as they are
             # Not by ``map``, which would end with a StopIteration of the algorithm as if there were no more blocks
             blocks = (side.finished(block) for block in cast("Iterator[CohortBlock]", blocks))
-        return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
+        return self._taken(blocks, state, clients, lasting)
 
     def _taken(
         self,

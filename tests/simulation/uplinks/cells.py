@@ -63,7 +63,7 @@ class Recorder:
     plan: ExecutionPlan = field(default_factory=ExecutionPlan)
     unvouched: str | None = None
     measures_drift: bool = False
-    sums_elsewhere: bool = False
+    sums_blocks: bool = False
     trained: list[tuple[int, list[int]]] = field(default_factory=list)
     charged: list[tuple[int, list[int], SecureSum | None]] = field(default_factory=list)
     received: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)

@@ -54,7 +54,7 @@ def train_cohort(
     steps: NDArray[np.int64] | None = None,
     begin: NDArray[np.float32] | None = None,
     elsewhere: "BlockMap[Block] | None" = None,
-    finish: Callable[[CohortBlock], CohortBlock] | None = None,
+    finish: Callable[[CohortBlock], CohortBlock | Block] | None = None,
 ) -> Iterator[CohortBlock | Block]:
     """Updates of ``clients`` that train from the global model, block by block.
 

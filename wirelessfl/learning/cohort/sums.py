@@ -1,12 +1,14 @@
 """Sums over the clients of a round whose parts are formed where their blocks are trained."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from wirelessfl.learning.cohort.training import CohortBlock, TransformState
+from wirelessfl.learning.cohort.training import CohortBlock
 
 
 class BlockSum(Protocol):
@@ -28,4 +30,10 @@ class SummedBlock:
 
     positions: NDArray[np.int64]
     part: Any
-    transform_state: TransformState
+    transform_state: Mapping[str, Tensor]
+
+    @classmethod
+    def of(cls, total: BlockSum, lasting: Collection[str], block: CohortBlock) -> Self:
+        """The same of a block with its updates, and of the names of the rows that last."""
+        state = {name: block.transform_state[name].cpu() for name in lasting}
+        return cls(block.positions, total.part(block), state)

@@ -150,7 +150,7 @@ class SlotUplink(ABC):
         """Plan of the slot for the clients at the positions ``ready``; ``jammer`` is the position of one that jams."""
 
     def block_sum(self, this: Round, plan: SlotPlan) -> BlockSum | None:
-        """The sum of the senders' signals, whose parts replace their blocks where others train them.
+        """The sum of the senders' signals, whose parts may replace their blocks: formed where these are trained.
 
         None where the server needs single updates, or where it would take more than the updates.
         """

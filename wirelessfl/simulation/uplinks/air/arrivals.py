@@ -113,7 +113,7 @@ class Arrivals:
         return ArrivedPart(here, air.parts(), training, transmission, own._norms[here], own._means[here])
 
     def merge(self, part: ArrivedPart) -> None:
-        """Addition of a part that another process formed."""
+        """Addition of a part that was formed where its clients were trained."""
         ((_, air),) = self._own.items()
         air.merge(part.signal)
         self._training.append(part.training)
