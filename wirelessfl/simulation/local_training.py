@@ -98,13 +98,13 @@ class LocalLearner:
 
     @property
     def sums_blocks(self) -> bool:
-        """Whether those who train form parts of a sum, as nothing else reads the updates.
+        """Whether those who train form parts of a sum, since nothing else reads the updates.
 
-        Of few clients it would take as much as their updates: these threads leave to the one that collects blocks.
+        Threads of this process do so for blocks of many clients: of few, a part takes as much memory as the updates.
         """
-        there = self.plan.threads > 1 and self.plan.chunk >= _SUMMED and torch.device(self.plan.device).type == "cpu"
-        read = self.measures_drift or self.algorithm.facts().client_side
-        return (there or self.elsewhere is not None) and not read
+        plan, is_read = self.plan, self.measures_drift or self.algorithm.facts().client_side
+        by_threads = plan.threads > 1 and plan.chunk >= _SUMMED and torch.device(plan.device).type == "cpu"
+        return (by_threads or self.elsewhere is not None) and not is_read
 
     def train_sums(
         self,
