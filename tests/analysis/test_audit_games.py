@@ -208,9 +208,18 @@ def test_a_client_whom_a_quorum_never_lets_in_is_not_audited() -> None:
     assert rehearsal.client in np.concatenate([this.clients[plan.senders] for this, plan in rehearsal.slots])
 
 
-def test_nobody_heard_by_a_server_that_charges_everybody() -> None:
+@pytest.mark.parametrize("adversary", ["observer", "server"])
+def test_nobody_heard_by_a_server_that_charges_everybody(adversary: str) -> None:
+    away = {"faults__availability": {"model": "bernoulli", "p": 0.0}, "privacy__adversary": adversary}
     with pytest.raises(InfeasibleError, match="server receives no client"):
-        audited(trusted(faults__availability={"model": "bernoulli", "p": 0.0}))
+        audited(trusted(**away))
+
+
+def test_a_norm_of_public_samples_is_known_though_nobody_is_heard_while_it_is_calibrated() -> None:
+    clipping = {"name": "median", "proxy_samples": 20, "calibration_rounds": 1}
+    few = {"clients__selection": {"scheme": "uniform", "count": 1}, "training__privacy__clipping": clipping}
+    for seed in range(3):
+        assert not audited(local("gaussian", seed=seed, **few), 20).contradicts_ledger
 
 
 class UnknownUplink(OverTheAir):

@@ -1,5 +1,6 @@
 """Sample-level privacy in the run: the transform of each round, its memory, and its record for the ledger."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from wirelessfl.privacy import Release, SecureSum
 from wirelessfl.privacy.clipping import FlatClipping
 from wirelessfl.privacy.mechanisms import LocalSteps
 from wirelessfl.simulation.state import SimulationState
+from wirelessfl.transfers import aligned
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,28 @@ class LocalPrivacy:
     def transform(
         self, model: FlatModel, parameters: Tensor, state: SimulationState, round_index: int, plan: ExecutionPlan
     ) -> PrivateGradients:
-        """The transform of a round; measures the public samples where that is due, and notes the norm in the state."""
+        """The transform of clients that train from ``parameters`` (d,), who began in that round.
+
+        Who began in an earlier round, in which the norm was calibrated, clips to that of the model of then.
+        """
         if self.proxy is None:
             return self.gradients
-        if round_index <= self.proxy.rounds:
-            median = proxy_median_norm(model, parameters, self.proxy.examples, self.gradients.noise, plan)
-            # A model that fits all public samples has gradients of norm 0, which would clip everything away.
-            state.proxy_clip = self.proxy.factor * max(median, 1e-6)
-        return replace(self.gradients, clipping=FlatClipping(state.proxy_clip))
+        if math.isnan(state.proxy_clip):
+            state.proxy_clip = self._proxy_clip(self.proxy, model, parameters, plan)
+        clip = state.proxy_clip
+        if round_index <= min(self.proxy.rounds, state.round_index):
+            clip = self._proxy_clip(self.proxy, model, parameters, plan)
+        return replace(self.gradients, clipping=FlatClipping(clip))
+
+    def calibrate(self, model: FlatModel, state: SimulationState, round_index: int, plan: ExecutionPlan) -> None:
+        """Measures the public samples at the global model where that is due, and notes the norm in the state."""
+        if self.proxy is not None and round_index <= self.proxy.rounds:
+            state.proxy_clip = self._proxy_clip(self.proxy, model, aligned(state.parameters), plan)
+
+    def _proxy_clip(self, proxy: ProxyCalibration, model: FlatModel, parameters: Tensor, plan: ExecutionPlan) -> float:
+        median = proxy_median_norm(model, parameters, proxy.examples, self.gradients.noise, plan)
+        # A model that fits all public samples has gradients of norm 0, which would clip everything away.
+        return proxy.factor * max(median, 1e-6)
 
     def initial_rows(self, registered: NDArray[np.int64], parameters: Tensor) -> dict[str, NDArray[np.float32]]:
         """The clients' memory before the first round, (K,) each, for the K clients with ``registered`` samples."""

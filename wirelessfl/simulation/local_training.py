@@ -78,6 +78,11 @@ class LocalLearner:
         begun = [first for first in self.lr_schedule if first <= round_index]
         return self.training.learning_rate * (self.lr_schedule[max(begun)] if begun else 1.0)
 
+    def calibrate(self, state: SimulationState, round_index: int) -> None:
+        """Calibration of the clipping norm on public data, where that is due in the round."""
+        if self.private is not None:
+            self.private.calibrate(self.model, state, round_index, self.plan)
+
     def train(
         self,
         start: NDArray[np.float32],

@@ -39,6 +39,16 @@ MOST_REHEARSED = 100_000
 class Rehearser(Learner):
     """A substitute for the learner: updates of norm τ without data."""
 
+    @property
+    @override
+    def sums_blocks(self) -> bool:
+        """Nobody trains."""
+        return False
+
+    @override
+    def calibrate(self, state: SimulationState, round_index: int) -> None:
+        """No norm of public data is needed."""
+
     @override
     def train(
         self,

@@ -118,6 +118,7 @@ class Simulation:
             on_round(FinishedRound(this), cell.medium.drain())
 
     def _round(self, cell: Cell, this: Round) -> Process:
+        self.deployment.learner.calibrate(self.state, this.index)
         self._check_availability(cell, this)
         cell.reach(this)
         restarts = self.deployment.faults.server_restarts(this.index, self.deployment.network.streams)

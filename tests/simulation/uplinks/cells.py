@@ -72,6 +72,9 @@ class Recorder:
     def broadcast_dimension(self) -> int:
         return self.dimension
 
+    def calibrate(self, state: SimulationState, round_index: int) -> None:
+        """Nothing is clipped."""
+
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         return samples
 

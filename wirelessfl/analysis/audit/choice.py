@@ -18,7 +18,7 @@ from wirelessfl.analysis.audit.clients import CanaryClient, TrainedUploads, Whol
 from wirelessfl.analysis.audit.games import LEAST_NOISE, Advance, FixedUpload, Game, Observations, SlotGame, Uploads
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import local_noise, slot_noise
-from wirelessfl.analysis.audit.rehearsal import Rehearsal, require_known, require_known_releases
+from wirelessfl.analysis.audit.rehearsal import NOBODY, Rehearsal, require_known, require_known_releases
 from wirelessfl.analysis.audit.reports import ReportGame, report_game
 from wirelessfl.analysis.audit.slots import KnownSlots, SecretSlots, Slot
 from wirelessfl.analysis.audit.steps import CountGame, StepGame, count_game
@@ -191,12 +191,15 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
 def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
     planned = {this.index: Slot.of(this, plan, rehearsal.client) for this, plan in rehearsal.slots}
     heard = {index: slot for index, slot in planned.items() if slot.position is not None}
-    precondition(heard, "the server receives no client in any round, so there is nothing to audit", InfeasibleError)
+    precondition(heard, NOBODY, InfeasibleError)
     return KnownSlots(heard)
 
 
 def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
     # On what the client sends, with the noise of its own local steps if there is any.
+    #
+    # A trusted server charges for rounds in which nobody sends anything too.
+    precondition(any(rehearsal.client in release.clients for release in rehearsal.releases), NOBODY, InfeasibleError)
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced = statement.adjacency == "replace"
     if learner.private is None or not learner.private.adds_noise:

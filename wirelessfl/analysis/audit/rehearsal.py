@@ -61,6 +61,9 @@ def require_known(what: str, part: object) -> None:
     )
 
 
+NOBODY = "the server receives no client in any round, so there is nothing to audit"
+
+
 def require_known_releases(releases: list[Release]) -> None:
     """Refusal of releases for which there is no game.
 
@@ -164,7 +167,7 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         if client in release.clients or release.published(ledger.facts).everyone
     ]
     if not releases:
-        raise InfeasibleError("the server receives no client in any round, so there is nothing to audit")
+        raise InfeasibleError(NOBODY)
     return Rehearsal(
         parts=parts,
         learner=learner,
