@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
@@ -63,52 +62,80 @@ def test_a_quotient_is_added_to_the_same_bits(shape: tuple[int, int], decay: flo
     assert torch.equal(into._base[:, -5:], around[:, -5:])
 
 
+def products_as_ever(operands: list[Tensor]) -> Tensor:
+    """The inner products by whole passes, of as many rows at a time as torch has added up ever since."""
+    rows = max(1, 2**18 // max(1, operands[0].shape[1]))
+    parts = zip(*(torch.split(each, rows) for each in operands), strict=True)
+    found = [((a / b[:, None]) * (c / d[:, None]).div_(e[:, None])).sum(1) for a, b, c, d, e in parts]
+    return torch.cat(found) if found else operands[0].new_zeros(0)
+
+
+def operands(shape: tuple[int, int], special: bool) -> list[Tensor]:
+    by = [divisors(shape[0], seed) for seed in (1, 2, 3)]
+    return [matrix(shape, 1, special), by[0], matrix(shape, 2, special), *by[1:]]
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=compiled_only), False])
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_inner_products_of_quotients_have_the_same_bits(shape: tuple[int, int], special: bool) -> None:
-    one, other = matrix(shape, 1, special), matrix(shape, 2, special)
-    first, second, third = (divisors(shape[0], seed) for seed in (1, 2, 3))
-    rows = [((a / b) * (c / d / e)).sum() for a, b, c, d, e in zip(one, first, other, second, third, strict=True)]
-    found = inner_products(one, first, other, second, third)
-    assert found.shape == (shape[0],)
-    for each, row in zip(found, rows, strict=True):
-        torch.testing.assert_close(each, row, rtol=1e-5, atol=1e-5, equal_nan=True)
+def test_inner_products_of_quotients_have_the_same_bits(
+    shape: tuple[int, int], special: bool, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = operands(shape, special)
+    if compiled:
+        monkeypatch.setattr(quotients, "_multiply_by_torch", pytest.fail)
+    else:
+        monkeypatch.setattr(quotients, "kernel", lambda: None)
+    assert same(inner_products(*given), products_as_ever(given))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.9, 1.0])
+def test_without_a_library_quotients_are_the_same(decay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    into, value, by = matrix((4, 1001), 1, True), matrix((4, 1001), 2, True), divisors(4, 1)
+    found = into.clone()
+    monkeypatch.setattr(quotients, "kernel", lambda: None)
+    add_quotient(found, value, by, decay)
+    assert same(found, as_ever(into, value, by, decay))
 
 
 @compiled_only
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_both_ways_agree(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = matrix(shape, 1, True), matrix(shape, 2, True)
-    by = [divisors(shape[0], seed) for seed in (1, 2, 3)]
-    compiled = inner_products(one, by[0], other, *by[1:])
-    monkeypatch.setattr(quotients, "kernel", lambda: None)
-    assert same(compiled, inner_products(one, by[0], other, *by[1:]))
+@pytest.mark.parametrize("decay", [0.0, 0.9, 1])
+def test_the_library_is_taken(decay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotients, "_add_by_torch", pytest.fail)
+    into = torch.ones(2, 3)
+    add_quotient(into, torch.ones(2, 3), torch.full((2,), 4.0), decay)
+    assert torch.equal(into, torch.full((2, 3), decay + 0.25))
 
 
-def taken(monkeypatch: pytest.MonkeyPatch, call: Callable[[], None]) -> bool:
-    """Whether the library is used in a call, which is done by torch all the same."""
-    asked: list[None] = []
-    monkeypatch.setattr(quotients, "kernel", lambda: asked.append(None))
-    call()
-    return bool(asked)
-
-
-def test_what_the_kernel_cannot_read_is_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_cannot_read_is_for_torch() -> None:
     plain, by = torch.rand(3, 8), torch.rand(3) + 1
-    for into, value, divisor, fits in (
-        (plain.clone(), plain, by, True),
-        (plain.double(), plain.double(), by.double(), False),
-        (torch.rand(8, 3).mT, plain, by, False),
-        (plain.clone(), torch.rand(3, 16)[:, ::2], by, False),
-        (plain.clone(), plain, (torch.rand(6) + 1)[::2], False),
-        (plain.clone(), torch.rand(8), by, False),
-        (plain.clone(), torch.rand(8).expand(3, -1), by, True),
+    fitting = [plain, by, plain + 1, by, by]
+    assert quotients._library_for([plain, plain], [by]) is quotients.kernel()
+    for wrong in (
+        plain.double(),
+        torch.rand(8, 3).mT,
+        torch.rand(3, 16)[:, ::2],
+        torch.rand(8),
+        torch.rand(3, 7),
+        torch.rand(2, 8),
+        torch.rand(3, 8, 1),
+        torch.rand(3, 8).requires_grad_(),
+        torch.zeros(3, 8, dtype=torch.complex64).conj().imag,
     ):
+        assert quotients._library_for([plain, wrong], [by]) is None
+    for wrong in (by.double(), (torch.rand(6) + 1)[::2], torch.rand(2), torch.rand(()), torch.rand(3, 1)):
+        assert quotients._library_for([plain, plain], [by, wrong]) is None
+    for out in (torch.rand(8).expand(3, -1), torch.rand(3, 4, 5)):  # several rows in one place; no matrix
+        assert quotients._library_for([out, out], [by]) is None
+    for into, value, divisor in ((plain.clone(), torch.rand(8), by), (plain.double(), plain.double(), by.double())):
         expected = as_ever(into, value, divisor, 0.5)
-        assert taken(monkeypatch, partial(add_quotient, into, value, divisor, 0.5)) == fits
+        add_quotient(into, value, divisor, 0.5)
         torch.testing.assert_close(into, expected)
-    with pytest.raises(RuntimeError):  # several rows in one place
+    with pytest.raises(RuntimeError):
         add_quotient(torch.rand(8).expand(3, -1), plain, by, 0.5)
+    for at in range(5):
+        with pytest.raises((RuntimeError, ValueError, IndexError)):
+            inner_products(*(torch.rand(5, 9) if at == place else each for place, each in enumerate(fitting)))
 
 
 @compiled_only

@@ -15,6 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from tests.learning.plain_loop import RandomPopulation
 from tests.simulation.scaffold import Scaffold
+from wirelessfl import quotients
 from wirelessfl.learning import direct, winograd
 from wirelessfl.learning.algorithms import ClientRows, FedAvg, LocalObjective, ServerState
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
@@ -129,6 +130,7 @@ def test_the_peak_is_that_of_the_profiler(
     monkeypatch.setattr(direct, "kernel", lambda: None)
     monkeypatch.setattr(winograd, "kernel", lambda: None)
     monkeypatch.setattr(haar_norms, "kernel", lambda: None)
+    monkeypatch.setattr(quotients, "kernel", lambda: None)
     monkeypatch.setattr(haar_norms.pieces, "_by_lanes", lambda _: False)
     build, shape = MODELS[name]
     model = FlatModel(build, shape, 10)

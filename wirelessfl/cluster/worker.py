@@ -169,7 +169,8 @@ def sum_part(this: RoundOnWorkers, part: CohortPart) -> SummedBlock:
     with place.code.in_use():
         block, lasting, summed = _trained(place, this, part)
         total: BlockSum = pickle.loads(summed)  # noqa: S301 - of who runs code here anyway
-        return SummedBlock.of(total, lasting, replace(block, positions=part.positions))
+        state = {name: block.transform_state[name].cpu() for name in lasting}
+        return SummedBlock.of(total, lasting, replace(block, positions=part.positions, transform_state=state))
 
 
 def _trained(place: "_Place", this: RoundOnWorkers, part: CohortPart) -> tuple[CohortBlock, Collection[str], bytes]:

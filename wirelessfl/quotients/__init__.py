@@ -2,7 +2,7 @@
 
 Such are mean gradients with noise, which optimizers accumulate, and what clipping rules learn from them: few operations
 on large matrices. A kernel in C passes once over memory where torch does so for every operation. It gives the numbers
-of torch bit for bit, on a CPU in single precision.
+of torch bit for bit, on a CPU in single precision, of matrices whose rows have their numbers beside each other.
 """
 
 import ctypes
@@ -14,11 +14,15 @@ from torch import Tensor
 
 from wirelessfl.kernels import COUNT, FLOAT, POINTER, library_beside, loaded
 
-__all__ = ["add_quotient", "inner_products", "kernel"]
+__all__ = ["CACHED", "add_quotient", "inner_products", "kernel"]
 
 LIBRARY = library_beside(__file__)
 
-_CACHED = 2**18  # products that a CPU holds at a time: new memory for those of all rows takes longer than they do
+CACHED = 2**18
+"""Numbers that a pass holds at a time on a CPU: new memory for those of all rows takes longer than the pass.
+
+How many rows they are decides in which order torch adds up the numbers of one.
+"""
 
 
 def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
@@ -26,7 +30,7 @@ def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> 
 
     Args:
         into: (k, m), changed in place.
-        value: (k, m).
+        value: (k, m), elsewhere in memory.
         divisor: (k,) a number for each row.
         decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
     """
@@ -37,7 +41,7 @@ def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> 
 
 
 def inner_products(one: Tensor, one_by: Tensor, other: Tensor, other_by: Tensor, then_by: Tensor) -> Tensor:
-    """(k,) inner products ⟨a / α, b / β / γ⟩ of rows.
+    """(k,) inner products ⟨a / α, b / β / γ⟩ of rows, through which no gradient follows.
 
     Args:
         one: (k, m) a.
@@ -46,7 +50,7 @@ def inner_products(one: Tensor, one_by: Tensor, other: Tensor, other_by: Tensor,
         other_by: (k,) β.
         then_by: (k,) γ.
     """
-    rows = max(1, _CACHED // max(1, one.shape[1])) if one.device.type == "cpu" else max(1, len(one))
+    rows = max(1, CACHED // max(1, one.shape[1])) if one.device.type == "cpu" else max(1, len(one))
     products, found = one.new_empty(min(rows, len(one)), one.shape[1]), one.new_empty(len(one))
     operands = one, one_by, other, other_by, then_by
     for part in zip(*(torch.split(each, rows) for each in (found, *operands)), strict=True):
@@ -63,9 +67,15 @@ def _library_for(matrices: Sequence[Tensor], divisors: Sequence[Tensor]) -> ctyp
     # The library, where matrices have one shape, of which the first is written, and each row has its divisors, all in
     # single precision and the memory of the host, the numbers of a row beside each other
     (out, *_), operands = matrices, [*matrices, *divisors]
-    plain = all(each.device.type == "cpu" and each.dtype == torch.float32 and each.stride(-1) == 1 for each in operands)
     fit = all(each.shape == out.shape for each in matrices) and all(each.shape == out.shape[:1] for each in divisors)
-    return kernel() if plain and fit and out.stride(0) >= out.shape[1] else None
+    if out.ndim != 2 or not fit or out.stride(0) < out.shape[1] or not all(map(_is_plain, operands)):
+        return None
+    return kernel()
+
+
+def _is_plain(operand: Tensor) -> bool:
+    on_host = operand.device.type == "cpu" and operand.dtype == torch.float32 and operand.stride(-1) == 1
+    return on_host and not operand.requires_grad and not operand.is_neg()
 
 
 def _add(library: ctypes.CDLL, into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
@@ -113,10 +123,11 @@ def _compiled_agrees(library: ctypes.CDLL) -> bool:
     numbers = torch.linspace(-1.3, 1.7, 2000, dtype=torch.float32, device="cpu").mul_(2.0**12).cos_()
     one, other, before = numbers[:1800].view(3, 6, 100).unbind()
     divisors = numbers[-18:].view(3, 6).abs().add_(0.1).unbind()
-    found, expected = one.new_zeros(2, 2, 6, 100).unbind()
+    found, expected = one.new_zeros(2, 3, 6, 100).unbind()
     for way, out in ((partial(_multiply, library), found), (_multiply_by_torch, expected)):
         way(out[0], one, divisors[0], other, *divisors[1:])
     for add, out in ((partial(_add, library), found), (_add_by_torch, expected)):
         out[1] = before
         add(out[1], other, divisors[0], 0.7)
+        add(out[2], other, divisors[1], 0.0)
     return torch.equal(found, expected)

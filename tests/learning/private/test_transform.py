@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -19,6 +21,7 @@ from wirelessfl.privacy.clipping import (
     PrivateMooClipping,
     PublishedMooClipping,
     QuantileClipping,
+    SampleMooClipping,
 )
 from wirelessfl.privacy.mechanisms import (
     GaussianMechanism,
@@ -42,6 +45,7 @@ def train(
     clients: np.ndarray = CLIENTS,
     round_index: int = 1,
     start: torch.Tensor | None = None,
+    steps: np.ndarray | None = None,
 ) -> list[CohortBlock]:
     model, population = make("mlp")
     start = model.initial(2).double() if start is None else start
@@ -49,7 +53,18 @@ def train(
     state = None if lasting is None else resumed_state(transform, clients, lasting, start)
     training = training or LocalTraining(SGD(), 0.05, batch_size=8, epochs=2)
     plan = ExecutionPlan(chunk=chunk)
-    return list(train_cohort(model, start, population, clients, training, STREAMS, round_index, plan, transform, state))
+    given = (model, start, population, clients, training, STREAMS, round_index, plan, transform, state)
+    return list(train_cohort(*given, steps=steps))
+
+
+@pytest.mark.parametrize("kind", [PrivateMooClipping, PublishedMooClipping, SampleMooClipping])
+def test_a_client_that_takes_no_step_leaves_the_others_their_memory(kind: Callable[..., ClippingRule]) -> None:
+    """Where rows of a memory are one in memory until they are written."""
+    rule = kind(0.7, 0.02, 0.5)
+    some = np.array([3, 0, 2, 0, 3, 1])
+    together, alone = (collect(train(rule, chunk=chunk, steps=some), 6)[0] for chunk in (6, 1))
+    torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-11)
+    assert not together[[1, 3]].any() and together[[0, 2, 4, 5]].any(1).all()
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, HaarMechanism(Constant(0.4), "weighted"), MeanGaussianMechanism(0.1)])

@@ -35,5 +35,4 @@ class SummedBlock:
     @classmethod
     def of(cls, total: BlockSum, lasting: Collection[str], block: CohortBlock) -> Self:
         """The same of a block with its updates, and of the names of the rows that last."""
-        state = {name: block.transform_state[name].cpu() for name in lasting}
-        return cls(block.positions, total.part(block), state)
+        return cls(block.positions, total.part(block), {name: block.transform_state[name] for name in lasting})

@@ -23,7 +23,7 @@ from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingStat
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.costs import require_non_negative, require_positive
 from wirelessfl.privacy.laws import ClippingLaw, MooClip, QuantileClip
-from wirelessfl.quotients import inner_products
+from wirelessfl.quotients import CACHED, inner_products
 from wirelessfl.transfers import sent
 
 
@@ -98,13 +98,9 @@ def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_l
     return torch.where(following.isfinite(), following.clamp(min=SMALLEST_CLIP), clip_norm)
 
 
-_CACHED_NUMBERS = 2**18
-"""Numbers that a pass holds at a time on a CPU: new memory for those of all clients takes longer than the pass."""
-
-
 def _in_parts(*stacked: Tensor) -> Iterator[tuple[Tensor, ...]]:
     # Some clients' rows at a time of a matrix (k, d), as many as fit, and of whatever else is stacked by client
-    rows = max(1, _CACHED_NUMBERS // stacked[0].shape[1]) if stacked[0].device.type == "cpu" else len(stacked[0])
+    rows = max(1, CACHED // stacked[0].shape[1]) if stacked[0].device.type == "cpu" else len(stacked[0])
     return zip(*(torch.split(each, rows) for each in stacked), strict=True)
 
 
@@ -135,7 +131,7 @@ class _Moo(ClippingRule):
     def start(self, clients: int, like: Tensor) -> ClippingState:
         return {
             "clip_norm": like.new_full((clients,), self.clip_norm),
-            "direction": like.new_zeros(len(like)).expand(clients, -1),  # read after it was learnt
+            "direction": like.new_zeros(len(like)).expand(clients, -1),  # one row in memory until it is learnt
         }
 
     def _followed(self, product: Tensor, state: ClippingState, step: Step) -> Tensor:
@@ -273,7 +269,7 @@ class PrivateMooClipping(_Moo):
         ones = like.new_ones(clients)
         return {
             "clip_norm": like.new_full((clients,), self.clip_norm),
-            "sum": like.new_zeros(len(like)).expand(clients, -1),
+            "sum": like.new_zeros(len(like)).expand(clients, -1),  # one row in memory until there is one
             "divisor": ones,
             "clipped_to": ones.clone(),
         }
