@@ -77,6 +77,14 @@ def test_jobs_from_the_rounds_of_calibration_clip_to_the_norm_of_their_model_and
     assert begun_before > 0
 
 
+def test_the_norm_stays_where_the_model_has_diverged() -> None:
+    wild = {"training__optimizer": {"name": "sgd", "lr": 1e38}, "stop__diverged": False}
+    simulation, rounds, models = played(small(**calibrated(3, rounds=4, **wild)))
+    finite = [model for model in models[:3] if np.isfinite(norm_at(simulation, model))]
+    assert len(rounds) == 4 and 0 < len(finite) < 3
+    assert simulation.state.proxy_clip == norm_at(simulation, finite[-1])
+
+
 def test_all_edges_have_the_norm_of_the_global_model() -> None:
     edges = {"topology": {"kind": "hierarchical", "edge_rounds": 5}, "channel__pathloss": {"model": "log_distance"}}
     changes = {key: value for key, value in calibrated(3, **edges).items() if key != "uplink"}

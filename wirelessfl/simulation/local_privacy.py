@@ -68,21 +68,29 @@ class LocalPrivacy:
         if self.proxy is None:
             return self.gradients
         if math.isnan(state.proxy_clip):
-            state.proxy_clip = self._proxy_clip(self.proxy, model, parameters, plan)
+            state.proxy_clip = self._proxy_clip(self.proxy, model, parameters, state, plan)
         clip = state.proxy_clip
         if round_index <= min(self.proxy.rounds, state.round_index):
-            clip = self._proxy_clip(self.proxy, model, parameters, plan)
+            clip = self._proxy_clip(self.proxy, model, parameters, state, plan)
         return replace(self.gradients, clipping=FlatClipping(clip))
 
     def calibrate(self, model: FlatModel, state: SimulationState, round_index: int, plan: ExecutionPlan) -> None:
         """Measures the public samples at the global model where that is due, and notes the norm in the state."""
         if self.proxy is not None and round_index <= self.proxy.rounds:
-            state.proxy_clip = self._proxy_clip(self.proxy, model, aligned(state.parameters), plan)
+            state.proxy_clip = self._proxy_clip(self.proxy, model, aligned(state.parameters), state, plan)
 
-    def _proxy_clip(self, proxy: ProxyCalibration, model: FlatModel, parameters: Tensor, plan: ExecutionPlan) -> float:
+    def _proxy_clip(
+        self,
+        proxy: ProxyCalibration,
+        model: FlatModel,
+        parameters: Tensor,
+        state: SimulationState,
+        plan: ExecutionPlan,
+    ) -> float:
         median = proxy_median_norm(model, parameters, proxy.examples, self.gradients.noise, plan)
-        # A model that fits all public samples has gradients of norm 0, which would clip everything away.
-        return proxy.factor * max(median, 1e-6)
+        # A model that fits all public samples has gradients of norm 0, which would clip everything away. One that has
+        # diverged has none: the last norm stays.
+        return proxy.factor * max(median, 1e-6) if math.isfinite(median) else state.proxy_clip
 
     def initial_rows(self, registered: NDArray[np.int64], parameters: Tensor) -> dict[str, NDArray[np.float32]]:
         """The clients' memory before the first round, (K,) each, for the K clients with ``registered`` samples."""
