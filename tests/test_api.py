@@ -173,6 +173,9 @@ def test_an_interrupt_raised_by_a_callback_leaves_an_interrupted_run(tmp_path: P
         ({"overrides": 5}, "overrides: found 5; allowed: a mapping"),
         ({"out": 5}, "out: found 5; allowed: the path of a folder"),
         ({"on_round": 5}, "on_round: found 5; allowed: a function of a round"),
+        ({"inputs": "abc"}, "inputs: found 'abc'; allowed: several paths of files"),
+        ({"inputs": None}, "inputs: found None; allowed: several paths of files"),
+        ({"scheduler": 5}, "scheduler: found 5; allowed: an address, or slurm"),
     ],
 )
 def test_arguments_of_wrong_types_are_refused_in_words(wrong: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def simulate(
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
     _refuse_uncallable(on_round)
+    _refuse_no_files(inputs)
     means = Means(device, threads, workers, scheduler)
     read = () if isinstance(scenario, Scenario | Mapping) else (locate(scenario),)
     scenario = resolve_scenario(
@@ -138,6 +139,11 @@ def _goes_on(folder: RunFolder, scenario: Scenario) -> bool:
 def _refuse_uncallable(on_round: object) -> None:
     called = on_round is None or callable(on_round)
     precondition(called, f"on_round: found {on_round!r:.60}; allowed: a function of a round", InputError)
+
+
+def _refuse_no_files(inputs: object) -> None:
+    several = isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes | Path)
+    precondition(several, f"inputs: found {inputs!r:.60}; allowed: several paths of files", InputError)
 
 
 def _named(scenario: Scenario) -> Iterator[str | Path]:

@@ -213,6 +213,19 @@ def test_by_client_pivots_slots_to_clients(path: Path) -> None:
     assert "client_id" not in pivoted
 
 
+def test_by_client_says_what_it_cannot_pivot(path: Path) -> None:
+    with open_trace(path) as dataset:
+        one, pivoted = dataset.isel(round=0), by_client(dataset)
+        by_client(dataset.isel(round=[0]))
+        for wrong, words in (
+            (one, r"one over \('slot',\)"),
+            (pivoted, "none in a Dataset"),
+            (str(path), "none in a str"),
+        ):
+            with pytest.raises(ValueError, match=f"client_id: found {words}; allowed: one over round and slot"):
+                by_client(wrong)  # type: ignore[arg-type]
+
+
 def test_resume_drops_later_rounds_and_ends_at_the_same_bits(path: Path, tmp_path: Path) -> None:
     resumed = tmp_path / "resumed.h5"
     with TraceWriter.create(resumed, header(), slots=3) as writer:

@@ -25,10 +25,12 @@ def check_workers(workers: int | None, scheduler: str | None) -> None:
     """Checks that at most one of both says where blocks are trained; Slurm takes both.
 
     Raises:
-        InputError: both do, or the workers are no positive number.
+        InputError: both do, the workers are no positive number, or the scheduler is no text.
     """
     number = workers is None or (isinstance(workers, int) and not isinstance(workers, bool) and workers >= 1)
     precondition(number, f"--workers: found {workers!r}; allowed: a whole number of at least 1", InputError)
+    text = scheduler is None or isinstance(scheduler, str)
+    precondition(text, f"--scheduler: found {scheduler!r}; allowed: an address, or {SLURM}", InputError)
     both = workers is not None and scheduler is not None and scheduler != SLURM
     words = f"--workers with --scheduler: found {workers} and {scheduler}; allowed: one of them, as the cluster behind "
     precondition(not both, f"{words}a scheduler has workers of its own (--scheduler {SLURM} takes both)", InputError)

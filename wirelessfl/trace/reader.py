@@ -179,9 +179,16 @@ def by_client(dataset: xr.Dataset) -> xr.Dataset:
 
     Returns:
         Dataset over ``round`` and the clients that were ever selected, ascending.
+
+    Raises:
+        ValueError: It is no such dataset, for one of a single round without its dimension.
     """
     import xarray as xr
 
+    found = dataset.get("client_id") if isinstance(dataset, xr.Dataset) else None
+    words = f"none in a {type(dataset).__name__}" if found is None else f"one over {found.dims}"
+    fits = found is not None and found.dims == ("round", "slot")
+    precondition(fits, f"client_id: found {words}; allowed: one over round and slot, as in what open_trace gives")
     ids = dataset["client_id"].to_numpy()
     rows, slots = np.nonzero(ids != EMPTY_CLIENT)
     clients, column = np.unique(ids[rows, slots], return_inverse=True)
