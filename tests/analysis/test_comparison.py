@@ -174,6 +174,8 @@ def test_a_result_is_plotted(runs: dict[str, wfl.Result]) -> None:
         runs["late"].plot(y="accuracy")
     with pytest.raises(InputError, match="x: found 'loss'"):
         runs["late"].plot(x="loss")
+    with pytest.raises(InputError, match="y: personal_accuracy_mean: nothing to draw"):
+        runs["late"].plot(y="personal_accuracy_mean")
 
 
 def numbers(text: str) -> NDArray[np.float64]:

@@ -94,8 +94,10 @@ def plot_run(name: str, columns: Columns, x: XAxis, y: str, width_in: float) -> 
     """Figure of one variable of a run, given by its columns.
 
     Raises:
-        InputError: there is no such variable, or nothing has a place on the axis.
+        InputError: there is no such variable, it is NaN throughout, or nothing has a place on the axis.
     """
     known = [name for name in PLOTTED if name in columns]
     precondition(y in known, f"y: found {y!r}; allowed: {', '.join(known)}", InputError)
+    told = not np.isnan(columns[y]).all()
+    precondition(told, f"y: {y}: nothing to draw (NaN in every round); allowed: a variable of the run", InputError)
     return draw_overlay(Overlay((Entry(name, (columns,)),)), x, (y,), width_in)
