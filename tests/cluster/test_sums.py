@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import wirelessfl as wfl
 from tests.cluster.test_training import require_same
+from tests.simulation.scenarios import small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.cluster.worker import RoundOnWorkers, RunOnWorkers, sum_part, train_part
 from wirelessfl.errors import ScenarioError
@@ -23,6 +24,7 @@ from wirelessfl.learning.cohort import BlockMap, Cohort, SummedBlock
 from wirelessfl.radio import LateArrival, Superposition
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation, local_training
+from wirelessfl.simulation.rehearsal import without_training
 
 PLAN = ExecutionPlan("cpu", 1, 4)
 SUM, ROWS = "sum", "rows"
@@ -150,6 +152,16 @@ def test_blocks_of_few_clients_are_summed_as_they_come() -> None:
     learner = build_simulation(wfl.load_scenario("quickstart", overrides={"data.limit": 300}), PLAN).deployment.learner
     for threads, chunk, expected in ((2, 8, True), (2, 7, False), (1, 8, False)):
         assert replace(learner, plan=ExecutionPlan("cpu", threads, chunk)).sums_blocks == expected
+
+
+def test_a_rehearsal_trains_nobody_whatever_the_threads_and_blocks() -> None:
+    scenario = small(uplink={"kind": "ideal"}, training__privacy={"mechanism": "none"}, clients__count=12)
+    simulation = build_simulation(scenario, ExecutionPlan("cpu", 2, 12))
+    before = simulation.state.parameters.copy()
+    assert simulation.deployment.learner.sums_blocks
+    without_training(simulation)
+    simulation.run(lambda *_: None)
+    np.testing.assert_array_equal(simulation.state.parameters, before)
 
 
 def test_a_part_is_one_vector_whatever_the_clients() -> None:

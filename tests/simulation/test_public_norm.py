@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
-from wirelessfl.learning import ExecutionPlan
 from wirelessfl.learning.private import proxy_median_norm
 from wirelessfl.simulation import FinishedRound, Simulation
-from wirelessfl.simulation.rehearsal import without_training
 
 CLIP = 0.7
 
@@ -92,13 +90,3 @@ def test_all_edges_have_the_norm_of_the_global_model() -> None:
     norms = [{float(clip) for clip in this.slots["clip_norm"]} for this in rounds]
     assert all(len(found) == 1 for found in norms)
     assert norms[2] == norms[3] == norms[4] == {np.float32(simulation.state.proxy_clip)}
-
-
-def test_a_rehearsal_trains_nobody_whatever_the_threads_and_blocks() -> None:
-    scenario = small(uplink={"kind": "ideal"}, training__privacy={"mechanism": "none"}, clients__count=12)
-    simulation = build_simulation(scenario, ExecutionPlan("cpu", 2, 12))
-    before = simulation.state.parameters.copy()
-    assert simulation.deployment.learner.sums_blocks
-    without_training(simulation)
-    simulation.run(lambda *_: None)
-    np.testing.assert_array_equal(simulation.state.parameters, before)

@@ -6,7 +6,7 @@ of torch bit for bit, on a CPU in single precision, of matrices whose rows have 
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
 import torch
@@ -14,15 +14,11 @@ from torch import Tensor
 
 from wirelessfl.kernels import COUNT, FLOAT, POINTER, library_beside, loaded
 
-__all__ = ["CACHED", "add_quotient", "inner_products", "kernel"]
+__all__ = ["add_quotient", "in_parts", "inner_products", "kernel"]
 
 LIBRARY = library_beside(__file__)
 
-CACHED = 2**18
-"""Numbers that a pass holds at a time on a CPU: new memory for those of all rows takes longer than the pass.
-
-How many rows they are decides in which order torch adds up the numbers of one.
-"""
+_CACHED = 2**18  # numbers that a pass holds at a time on a CPU: new memory for those of all rows takes longer than it
 
 
 def add_quotient(into: Tensor, value: Tensor, divisor: Tensor, decay: float) -> None:
@@ -50,17 +46,28 @@ def inner_products(one: Tensor, one_by: Tensor, other: Tensor, other_by: Tensor,
         other_by: (k,) β.
         then_by: (k,) γ.
     """
-    rows = max(1, CACHED // max(1, one.shape[1])) if one.device.type == "cpu" else max(1, len(one))
-    products, found = one.new_empty(min(rows, len(one)), one.shape[1]), one.new_empty(len(one))
-    operands = one, one_by, other, other_by, then_by
-    for part in zip(*(torch.split(each, rows) for each in (found, *operands)), strict=True):
-        own = products[: len(part[0])]
-        if (library := _library_for([own, part[1], part[3]], [part[2], *part[4:]])) is not None:
-            _multiply(library, own, *part[1:])
+    products, found = one.new_empty(min(_at_once(one), len(one)), one.shape[1]), one.new_empty(len(one))
+    for a, alpha, b, beta, gamma, out in in_parts(one, one_by, other, other_by, then_by, found):
+        own = products[: len(a)]
+        if (library := _library_for([own, a, b], [alpha, beta, gamma])) is not None:
+            _multiply(library, own, a, alpha, b, beta, gamma)
         else:
-            _multiply_by_torch(own, *part[1:])
-        torch.sum(own, 1, out=part[0])
+            _multiply_by_torch(own, a, alpha, b, beta, gamma)
+        torch.sum(own, 1, out=out)
     return found
+
+
+def in_parts(*stacked: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Some rows at a time of a matrix (k, m), as many as a cache holds, and of whatever else is stacked by row.
+
+    How many rows they are decides in which order torch adds up the numbers of one.
+    """
+    return zip(*(torch.split(each, _at_once(stacked[0])) for each in stacked), strict=True)
+
+
+def _at_once(matrix: Tensor) -> int:
+    rows = _CACHED // max(1, matrix.shape[1]) if matrix.device.type == "cpu" else len(matrix)
+    return max(1, rows)
 
 
 def _library_for(matrices: Sequence[Tensor], divisors: Sequence[Tensor]) -> ctypes.CDLL | None:

@@ -63,20 +63,19 @@ class LocalPrivacy:
     ) -> PrivateGradients:
         """The transform of clients that train from ``parameters`` (d,), who began in that round.
 
-        Who began in an earlier round, in which the norm was calibrated, clips to that of the model of then.
+        Who began in an earlier round, in which the norm was calibrated, clips to that of the model of then; so does
+        everybody where none was calibrated, as in a rehearsal.
         """
         if self.proxy is None:
             return self.gradients
-        if math.isnan(state.proxy_clip):
-            state.proxy_clip = self._proxy_clip(self.proxy, model, parameters, state, plan)
         clip = state.proxy_clip
-        if round_index <= min(self.proxy.rounds, state.round_index):
+        if math.isnan(clip) or round_index <= min(self.proxy.rounds, state.round_index):
             clip = self._proxy_clip(self.proxy, model, parameters, state, plan)
         return replace(self.gradients, clipping=FlatClipping(clip))
 
     def calibrate(self, model: FlatModel, state: SimulationState, round_index: int, plan: ExecutionPlan) -> None:
         """Measures the public samples at the global model where that is due, and notes the norm in the state."""
-        if self.proxy is not None and round_index <= self.proxy.rounds:
+        if self.proxy is not None and (round_index <= self.proxy.rounds or math.isnan(state.proxy_clip)):
             state.proxy_clip = self._proxy_clip(self.proxy, model, aligned(state.parameters), state, plan)
 
     def _proxy_clip(

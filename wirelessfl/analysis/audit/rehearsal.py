@@ -47,6 +47,8 @@ _KNOWN: dict[str, tuple[type, ...]] = {
 }
 _KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, WaveformRelease, ZcdpRelease)
 
+NOBODY = "the server receives no client in any round, so there is nothing to audit"
+
 
 def require_known(what: str, part: object) -> None:
     """Refusal of a selection, a clipping rule or a noise mechanism for which there is no game.
@@ -59,9 +61,6 @@ def require_known(what: str, part: object) -> None:
         f"this scenario cannot be audited: the audit has no game for the {what} {type(part).__name__}",
         InfeasibleError,
     )
-
-
-NOBODY = "the server receives no client in any round, so there is nothing to audit"
 
 
 def require_known_releases(releases: list[Release]) -> None:

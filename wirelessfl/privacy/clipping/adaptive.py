@@ -8,7 +8,6 @@ round: in the first, which starts from a model that no C of this round has moved
 updates once a step leaves C as it is. C is a memory that each client keeps from round to round.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -23,7 +22,7 @@ from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingStat
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.costs import require_non_negative, require_positive
 from wirelessfl.privacy.laws import ClippingLaw, MooClip, QuantileClip
-from wirelessfl.quotients import CACHED, inner_products
+from wirelessfl.quotients import in_parts, inner_products
 from wirelessfl.transfers import sent
 
 
@@ -96,12 +95,6 @@ def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_l
     """
     following = clip_norm - clip_learning_rate * (penalty - loss_sensitivity / clip_norm)
     return torch.where(following.isfinite(), following.clamp(min=SMALLEST_CLIP), clip_norm)
-
-
-def _in_parts(*stacked: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    # Some clients' rows at a time of a matrix (k, d), as many as fit, and of whatever else is stacked by client
-    rows = max(1, CACHED // stacked[0].shape[1]) if stacked[0].device.type == "cpu" else len(stacked[0])
-    return zip(*(torch.split(each, rows) for each in stacked), strict=True)
 
 
 @dataclass(frozen=True)
@@ -238,7 +231,7 @@ class PublishedMooClipping(_Moo):
         clip_norm = state["clip_norm"]
         if step.step > 0:
             gradient = samples.weighted_sum(everyone) / step.divisor[:, None]
-            parts = _in_parts(gradient, state["direction"])
+            parts = in_parts(gradient, state["direction"])
             clip_norm = self._followed(torch.cat([(own * other).sum(1) for own, other in parts]), state, step)
         clipped = clip_to(samples, clip_norm, state)
         unclipped = samples.weighted_sum((clipped.weights == 1).to(everyone))
